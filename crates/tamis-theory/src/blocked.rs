@@ -1,0 +1,127 @@
+//! The blocked Bloom filter: every key in one block, one read per lookup.
+//!
+//! The rate is exact, E[(X/B)^k] over the number X of set bits: probes are
+//! uniform, independent and may repeat.
+
+use alloc::vec::Vec;
+
+use crate::prediction::{self, Prediction};
+use crate::search::{self, Family};
+use crate::{Result, coverage, load::Load};
+
+/// Predicts a filter of many blocks, whose loads are Poisson with mean
+/// `block_bits / bits_per_key`.
+///
+/// ```
+/// let p = tamis_theory::blocked::predict(256, 40.0, 28)?;
+/// assert!((p.fpr - 3.01892e-5).abs() < 1e-10);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn predict(
+    block_bits: u32,
+    bits_per_key: f64,
+    probes: u32,
+) -> Result<Prediction> {
+    let family = Blocked { block_bits: prediction::block_bits(block_bits)? };
+    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
+    let probes = prediction::probes(probes, 1)?;
+    let table = family.table(probes, bits_per_key);
+    Ok(family.predict(&table, probes, bits_per_key))
+}
+
+/// Predicts a filter at its best number of probes.
+///
+/// That is fewer than `bits_per_key` ln 2: blocks that happen to be full
+/// dominate the rate, and they are better off with fewer bits per key.
+///
+/// ```
+/// let p = tamis_theory::blocked::best(512, 40.0)?;
+/// assert_eq!(p.probes, 16);
+/// assert!((p.fpr - 7.6806e-7).abs() < 1e-11);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
+    let family = Blocked { block_bits: prediction::block_bits(block_bits)? };
+    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
+    Ok(search::best(&family, bits_per_key))
+}
+
+/// Finds the smallest memory that reaches a false-positive rate.
+///
+/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
+/// the smallest that does not. Fails with [`crate::Error::Unreachable`] when
+/// no number of probes gets there: blocks of 64 bits cannot go below 4.5e-9.
+///
+/// ```
+/// let p = tamis_theory::blocked::for_fpr(512, 0.01)?;
+/// assert!(p.fpr <= 0.01 && p.fpr > 0.00999999);
+/// assert!((p.bits_per_key - 9.92).abs() < 0.01);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn for_fpr(block_bits: u32, target: f64) -> Result<Prediction> {
+    let family = Blocked { block_bits: prediction::block_bits(block_bits)? };
+    search::for_fpr(&family, prediction::target(target)?)
+}
+
+/// Predicts a filter of so few blocks that their loads are binomial.
+///
+/// ```
+/// use tamis_theory::blocked;
+///
+/// // With a single block there is no imbalance left to pay for.
+/// let one = blocked::predict_finite(512, 1, 51, 6)?;
+/// let many = blocked::predict_finite(512, 1000, 51_000, 6)?;
+/// assert!(one.fpr < many.fpr);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn predict_finite(
+    block_bits: u32,
+    blocks: u64,
+    items: u64,
+    probes: u32,
+) -> Result<Prediction> {
+    let block_bits = prediction::block_bits(block_bits)?;
+    let bits_per_key =
+        prediction::finite_bits_per_key(block_bits, blocks, items)?;
+    let probes = prediction::probes(probes, 1)?;
+    let load = Load::binomial(items, blocks);
+    let fpr = load.expect(&coverage::by_items(block_bits, probes, load.max()));
+    Ok(one_read(bits_per_key, probes, fpr))
+}
+
+struct Blocked {
+    block_bits: u32,
+}
+
+impl Blocked {
+    fn load(&self, bits_per_key: f64) -> Load {
+        Load::poisson(f64::from(self.block_bits) / bits_per_key)
+    }
+}
+
+impl Family for Blocked {
+    type Table = Vec<f64>;
+
+    fn effective_probes(&self, probes: u32) -> f64 {
+        search::distinct_cells(self.block_bits, probes)
+    }
+
+    fn table(&self, probes: u32, least_bits_per_key: f64) -> Vec<f64> {
+        let most = self.load(least_bits_per_key).max();
+        coverage::by_items(self.block_bits, probes, most)
+    }
+
+    fn predict(
+        &self,
+        table: &Vec<f64>,
+        probes: u32,
+        bits_per_key: f64,
+    ) -> Prediction {
+        let fpr = self.load(bits_per_key).expect(table);
+        one_read(bits_per_key, probes, fpr)
+    }
+}
+
+fn one_read(bits_per_key: f64, probes: u32, fpr: f64) -> Prediction {
+    Prediction { bits_per_key, probes, fpr, reads_hit: 1.0, reads_miss: 1.0 }
+}
