@@ -1,0 +1,150 @@
+//! Eight positions at once with AVX2.
+//!
+//! The block is two registers of eight 32-bit words. A position's upper
+//! bits name the word, fetched for all eight lanes by one permutation per
+//! register; its lower five bits make the mask. Gather instructions would do
+//! the same from memory, but cost eight loads each.
+#![expect(unsafe_code, reason = "vector intrinsics")]
+
+use core::arch::x86_64::{
+    __m256i, _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpgt_epi32,
+    _mm256_loadu_si256, _mm256_permutevar8x32_epi32, _mm256_set_epi64x,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_slli_epi32,
+    _mm256_sllv_epi32, _mm256_srai_epi32, _mm256_srli_epi32,
+    _mm256_srlv_epi32, _mm256_testc_si256,
+};
+
+use super::{Backend, LANES, Probes};
+
+/// Proof that this processor has AVX2 and the bit-manipulation
+/// instructions that come with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx2 {
+    _proof: (),
+}
+
+impl Avx2 {
+    /// The backend, if the processor has it; if it does once, it always
+    /// does.
+    #[inline]
+    pub(crate) fn new() -> Option<Self> {
+        #[cfg(feature = "std")]
+        let available = std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("bmi1")
+            && std::is_x86_feature_detected!("bmi2")
+            && std::is_x86_feature_detected!("popcnt")
+            && std::is_x86_feature_detected!("lzcnt");
+        // Without std only what the build was told can be known.
+        #[cfg(not(feature = "std"))]
+        let available = cfg!(all(
+            target_feature = "avx2",
+            target_feature = "bmi1",
+            target_feature = "bmi2",
+            target_feature = "popcnt",
+            target_feature = "lzcnt",
+        ));
+        available.then_some(Self { _proof: () })
+    }
+}
+
+impl Backend for Avx2 {
+    #[inline(always)]
+    fn all_set(self, block: &[u8], probes: Probes) -> bool {
+        let mut group = 0;
+        let mut left = probes.count;
+        loop {
+            let (a, b) = probes.words(group);
+            let covered = if let Ok(wide) = block.try_into() {
+                // SAFETY: `self` proves that AVX2 is there.
+                unsafe { covers_512(wide, a, b, left) }
+            } else if let Ok(narrow) = block.try_into() {
+                // SAFETY: as above.
+                unsafe { covers_256(narrow, a, b, left) }
+            } else {
+                false
+            };
+            if !covered || left <= LANES {
+                return covered;
+            }
+            left -= LANES;
+            group += 1;
+        }
+    }
+}
+
+/// The eight positions of a group, one a lane, with bits above the ninth
+/// left in: each use below masks or shifts them away.
+///
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn positions(a: u64, b: u64) -> __m256i {
+    // The same 64 bits; the intrinsic just happens to take signed words.
+    let (a, b) = (a as i64, b as i64);
+    // SAFETY: AVX2 by this function's contract.
+    unsafe {
+        let words = _mm256_set_epi64x(b, a, a, a);
+        let shifts = _mm256_setr_epi32(0, 0, 9, 9, 18, 18, 0, 0);
+        _mm256_srlv_epi32(words, shifts)
+    }
+}
+
+/// A one in the bit each of the first `count` lanes asks for; lanes past
+/// `count` ask for nothing.
+///
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn wanted(positions: __m256i, count: u32) -> __m256i {
+    // SAFETY: AVX2 by this function's contract.
+    unsafe {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let count = _mm256_set1_epi32(count as i32);
+        let ones = _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(count, lanes));
+        let bit = _mm256_and_si256(positions, _mm256_set1_epi32(31));
+        _mm256_sllv_epi32(ones, bit)
+    }
+}
+
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn covers_512(block: &[u8; 64], a: u64, b: u64, count: u32) -> bool {
+    let [lower, upper] = [block.as_ptr(), block[32..].as_ptr()];
+    // SAFETY: AVX2 by this function's contract; both loads are unaligned
+    // loads of 32 bytes inside the 64 of `block`.
+    unsafe {
+        let lower = _mm256_loadu_si256(lower.cast());
+        let upper = _mm256_loadu_si256(upper.cast());
+        let at = positions(a, b);
+        // The permutation uses three bits of the word index; the fourth
+        // (bit 8 of the position) chooses the register.
+        let word = _mm256_srli_epi32::<5>(at);
+        let in_upper = _mm256_srai_epi32::<31>(_mm256_slli_epi32::<23>(at));
+        let found = _mm256_blendv_epi8(
+            _mm256_permutevar8x32_epi32(lower, word),
+            _mm256_permutevar8x32_epi32(upper, word),
+            in_upper,
+        );
+        _mm256_testc_si256(found, wanted(at, count)) == 1
+    }
+}
+
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn covers_256(block: &[u8; 32], a: u64, b: u64, count: u32) -> bool {
+    // SAFETY: AVX2 by this function's contract; the load is an unaligned
+    // load of the 32 bytes of `block`.
+    unsafe {
+        let words = _mm256_loadu_si256(block.as_ptr().cast());
+        let at = positions(a, b);
+        let found =
+            _mm256_permutevar8x32_epi32(words, _mm256_srli_epi32::<5>(at));
+        _mm256_testc_si256(found, wanted(at, count)) == 1
+    }
+}

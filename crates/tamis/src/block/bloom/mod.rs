@@ -1,0 +1,328 @@
+//! The local Bloom block: a key sets `probes` (k) bits inside one block of
+//! 256 or 512 bits.
+//!
+//! Positions are independent and uniform *with repetition*, which is the
+//! model the exact formula E\[(X/B)^k\] of `tamis-theory` describes. Eight
+//! positions come from two stretched words:
+//!
+//! ```text
+//! lane        0        1        2        3        4        5        6       7
+//! word        a        a        a        a        a        a        b       b
+//! bits      0..9   32..41    9..18   41..50   18..27   50..59    0..9  32..41
+//! ```
+//!
+//! Why not the obvious one 9-bit slice after another: this arrangement is
+//! one broadcast, one blend and one variable 32-bit shift in AVX2, and a
+//! lane never straddles two 32-bit halves. Why not `hash * salt[lane]` on 32
+//! bits, as split-block filters do: with 32 bits behind all positions two
+//! keys of a block coincide with probability 2^-32, a floor that shows from
+//! 24 bits per key on.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod avx2;
+mod scalar;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use avx2::Avx2;
+pub(crate) use scalar::Scalar;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::key::stretch;
+use crate::simd::{Task, dispatch};
+
+/// Positions made from one pair of words.
+pub(crate) const LANES: u32 = 8;
+
+/// The bits one key takes in one block.
+#[derive(Debug, Clone, Copy)]
+pub struct Probes {
+    /// What the positions are derived from.
+    pub(crate) hash: u64,
+    /// How many positions.
+    pub(crate) count: u32,
+}
+
+impl Probes {
+    /// The two words behind the `group`-th eight positions.
+    #[inline(always)]
+    pub(crate) fn words(self, group: u32) -> (u64, u64) {
+        let stream = 2 * group as usize;
+        (stretch(self.hash, stream), stretch(self.hash, stream + 1))
+    }
+}
+
+/// Something that reads and sets bits in one block.
+///
+/// Public only because the sealed `Layout` names it.
+pub trait BlockProbe: Copy {
+    /// Calls `f` with every bit position below `block_bits`.
+    #[doc(hidden)]
+    fn for_each_bit(self, block_bits: u32, f: impl FnMut(u32));
+
+    /// Whether every bit is set in `block`.
+    #[doc(hidden)]
+    fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool;
+
+    /// Sets every bit; whether one of them was clear.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn set(self, block: &mut [u8]) -> bool {
+        let mut changed = false;
+        self.for_each_bit(block.len() as u32 * 8, |bit| {
+            let byte = &mut block[bit as usize / 8];
+            let mask = 1 << (bit % 8);
+            changed |= *byte & mask == 0;
+            *byte |= mask;
+        });
+        changed
+    }
+}
+
+impl BlockProbe for Probes {
+    #[inline(always)]
+    fn for_each_bit(self, block_bits: u32, mut f: impl FnMut(u32)) {
+        let mut left = self.count;
+        let mut group = 0;
+        while left > 0 {
+            let (a, b) = self.words(group);
+            for lane in 0..left.min(LANES) {
+                let word = if lane < 6 { a } else { b };
+                let shift = 32 * (lane % 2) + 9 * (lane % 6 / 2);
+                f((word >> shift) as u32 & (block_bits - 1));
+            }
+            left -= left.min(LANES);
+            group += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool {
+        backend.all_set(block, self)
+    }
+}
+
+/// A single bit: how the standard filter uses a block.
+#[derive(Debug, Clone, Copy)]
+pub struct OneBit(pub(crate) u32);
+
+impl BlockProbe for OneBit {
+    #[inline(always)]
+    fn for_each_bit(self, _block_bits: u32, mut f: impl FnMut(u32)) {
+        f(self.0);
+    }
+
+    #[inline(always)]
+    fn covered<B: Backend>(self, _backend: B, block: &[u8]) -> bool {
+        block[self.0 as usize / 8] >> (self.0 % 8) & 1 != 0
+    }
+}
+
+/// One way to test a block. Every backend gives the same answers; each can
+/// be constructed on its own, so tests reach all of them and not only the
+/// one the processor prefers.
+pub trait Backend: Copy {
+    /// Whether all positions of `probes` are set in `block` (32 or 64
+    /// bytes).
+    #[doc(hidden)]
+    fn all_set(self, block: &[u8], probes: Probes) -> bool;
+}
+
+/// How many blocks have how many bits set: all that is needed to say what a
+/// Bloom kind will answer from the bits it really has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FillHistogram {
+    /// `blocks[x]`: the number of blocks with exactly `x` bits set.
+    pub(crate) blocks: Vec<u64>,
+}
+
+impl FillHistogram {
+    pub(crate) fn of(bytes: &[u8], block_bits: u32) -> Self {
+        struct Count<'a>(&'a [u8], usize);
+        impl Task for Count<'_> {
+            type Output = Vec<u64>;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, _: B) -> Vec<u64> {
+                let Self(bytes, block_bytes) = self;
+                let mut blocks = vec![0; block_bytes * 8 + 1];
+                for block in bytes.chunks_exact(block_bytes) {
+                    let ones: u32 = words(block).map(u64::count_ones).sum();
+                    blocks[ones as usize] += 1;
+                }
+                blocks
+            }
+        }
+        let block_bytes = block_bits as usize / 8;
+        Self { blocks: dispatch(Count(bytes, block_bytes)) }
+    }
+
+    fn block_bits(&self) -> f64 {
+        (self.blocks.len() - 1) as f64
+    }
+
+    /// Number of blocks.
+    pub(crate) fn total(&self) -> u64 {
+        self.blocks.iter().sum()
+    }
+
+    /// Number of bits set in all blocks together.
+    pub(crate) fn ones(&self) -> u64 {
+        (0..).zip(&self.blocks).map(|(x, n): (u64, _)| x * n).sum()
+    }
+
+    /// The mean of `f(share of bits set)` over all blocks.
+    pub(crate) fn mean(&self, f: impl Fn(f64) -> f64) -> f64 {
+        let sum: f64 = self
+            .blocks
+            .iter()
+            .enumerate()
+            .filter(|&(_, &blocks)| blocks > 0)
+            .map(|(x, &n)| n as f64 * f(x as f64 / self.block_bits()))
+            .sum();
+        sum / self.total().max(1) as f64
+    }
+
+    /// The chance that `probes` uniform positions in a uniform block are
+    /// all set.
+    pub(crate) fn pass(&self, probes: u32) -> f64 {
+        self.mean(|fill| power(fill, probes))
+    }
+
+    /// How many uniform throws would have set this many bits: the inverse
+    /// of E\[X\] = B (1 - (1 - 1/B)^throws), block by block.
+    ///
+    /// A full block only says "at least": it counts as if half a bit were
+    /// left, so that the estimate stays finite and grows with the damage.
+    pub(crate) fn estimated_throws(&self) -> f64 {
+        let bits = self.block_bits();
+        let scale = 1.0 / libm::log1p(-1.0 / bits);
+        let per_block =
+            self.mean(|fill| scale * libm::log1p(-fill.min(1.0 - 0.5 / bits)));
+        per_block * self.total() as f64
+    }
+}
+
+/// `base^exponent`; `core` has no `powi`.
+pub(crate) fn power(base: f64, exponent: u32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+/// Blocks are bytes so that they can come from any buffer; counting wants
+/// words.
+#[inline(always)]
+fn words(block: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    block.chunks_exact(8).map(|chunk| {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_backend(backend: impl Backend) {
+        proptest!(|(
+            hash: u64,
+            count in 1u32..=32,
+            keys in proptest::collection::vec(any::<u64>(), 0..60),
+            wide: bool,
+            clear in proptest::option::of(0u32..512),
+        )| {
+            let mut block = [0u8; 64];
+            let block = &mut block[..if wide { 64 } else { 32 }];
+            for hash in keys {
+                Probes { hash, count }.set(block);
+            }
+            let probes = Probes { hash, count };
+            let bits = block.len() as u32 * 8;
+            let naive = |block: &[u8]| {
+                let mut all = true;
+                probes.for_each_bit(bits, |bit| {
+                    all &= block[bit as usize / 8] >> (bit % 8) & 1 == 1;
+                });
+                all
+            };
+            prop_assert_eq!(probes.covered(backend, block), naive(block));
+            probes.set(block);
+            prop_assert!(probes.covered(backend, block));
+            if let Some(bit) = clear {
+                let bit = bit % bits;
+                block[bit as usize / 8] &= !(1 << (bit % 8));
+                prop_assert_eq!(probes.covered(backend, block), naive(block));
+            }
+        });
+    }
+
+    #[test]
+    fn scalar_agrees_with_the_definition() {
+        check_backend(Scalar);
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[test]
+    fn avx2_agrees_with_the_definition() {
+        match Avx2::new() {
+            Some(backend) => check_backend(backend),
+            None => eprintln!("this processor has no AVX2: not tested"),
+        }
+    }
+
+    #[test]
+    fn positions_are_frozen() {
+        let mut seen = Vec::new();
+        let probes = Probes { hash: 0x0123_4567_89ab_cdef, count: 17 };
+        probes.for_each_bit(512, |bit| seen.push(bit));
+        assert_eq!(
+            seen,
+            [
+                485, 216, 127, 287, 187, 301, 259, 492, 270, 275, 7, 10, 392,
+                106, 233, 190, 224
+            ]
+        );
+        let mut narrow = Vec::new();
+        probes.for_each_bit(256, |bit| narrow.push(bit));
+        let dropped: Vec<u32> = seen.iter().map(|bit| bit % 256).collect();
+        assert_eq!(narrow, dropped);
+    }
+
+    #[test]
+    fn set_reports_whether_a_bit_was_new() {
+        let mut block = [0; 64];
+        let probes = Probes { hash: 5, count: 8 };
+        assert!(probes.set(&mut block));
+        assert!(!probes.set(&mut block));
+        assert!(OneBit(3).set(&mut [0; 64]));
+        assert!(!OneBit(3).set(&mut [0xff; 64]));
+    }
+
+    #[test]
+    fn histogram_counts_blocks() {
+        let mut bytes = [0u8; 192];
+        bytes[0] = 0b111;
+        bytes[64..128].fill(0xff);
+        let wide = FillHistogram::of(&bytes, 512);
+        assert_eq!((wide.blocks[3], wide.blocks[512]), (1, 1));
+        assert_eq!((wide.blocks[0], wide.total(), wide.ones()), (1, 3, 515));
+        let narrow = FillHistogram::of(&bytes, 256);
+        assert_eq!((narrow.blocks[256], narrow.total()), (2, 6));
+        assert!((wide.pass(1) - 515.0 / 1536.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn throws_are_estimated_from_the_fill() {
+        let mut bytes = vec![0u8; 64 * 1000];
+        let mut hash = 1u64;
+        for _ in 0..30_000 {
+            hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
+            let at = (stretch(hash, 63) % 1000) as usize * 64;
+            Probes { hash, count: 8 }.set(&mut bytes[at..at + 64]);
+        }
+        let throws = FillHistogram::of(&bytes, 512).estimated_throws();
+        assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");
+    }
+}

@@ -1,0 +1,3 @@
+//! What one fixed-size piece of memory stores.
+
+pub(crate) mod bloom;

@@ -1,0 +1,224 @@
+//! A filter of a kind known only at run time.
+
+use alloc::string::ToString as _;
+use alloc::vec::Vec;
+
+use super::{Blocked, Bloom, Filter, Fold, Insert, Merge, Split, Stats};
+use crate::error::{Error, Result};
+use crate::format::{Header, Image, Kind, Persist};
+use crate::key::KeyHasher;
+use crate::storage::Owned;
+
+/// Any filter, as it comes out of a file.
+///
+/// ```
+/// use tamis::{AnyFilter, Filter, Insert, Kind, Persist, Split};
+///
+/// let mut filter = Split::builder().items(100).fpr(0.01).build()?;
+/// filter.insert("apple");
+/// let bytes = filter.to_bytes();
+///
+/// let any = AnyFilter::from_bytes(&bytes[..])?;
+/// assert_eq!(any.kind(), Kind::Split);
+/// assert!(any.contains("apple"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AnyFilter<D = Owned> {
+    /// A standard Bloom filter.
+    Bloom(Bloom<D>),
+    /// A blocked Bloom filter.
+    Blocked(Blocked<D>),
+    /// A split Bloom filter.
+    Split(Split<D>),
+}
+
+/// Evaluates an expression on whichever filter is inside.
+macro_rules! each {
+    ($any:expr, $filter:ident => $body:expr) => {
+        match $any {
+            AnyFilter::Bloom($filter) => $body,
+            AnyFilter::Blocked($filter) => $body,
+            AnyFilter::Split($filter) => $body,
+        }
+    };
+}
+
+/// Like `each!`, with the result wrapped again as the same kind.
+macro_rules! map_each {
+    ($any:expr, $filter:ident => $body:expr) => {
+        Ok(match $any {
+            AnyFilter::Bloom($filter) => AnyFilter::Bloom($body?),
+            AnyFilter::Blocked($filter) => AnyFilter::Blocked($body?),
+            AnyFilter::Split($filter) => AnyFilter::Split($body?),
+        })
+    };
+}
+
+#[cfg(feature = "std")]
+impl AnyFilter<crate::Mapped> {
+    /// Opens a file of any kind as a memory map, in constant time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// assert!(tamis::AnyFilter::open("no such file").is_err());
+    /// ```
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_bytes(crate::Mapped::open(path)?)
+    }
+}
+
+impl<D: AsRef<[u8]>> AnyFilter<D> {
+    /// Views a filter of any kind in bytes; see
+    /// [`BitFilter::from_bytes`](crate::BitFilter::from_bytes).
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, saying what was expected and found.
+    ///
+    /// ```
+    /// assert!(tamis::AnyFilter::from_bytes([0; 200]).is_err());
+    /// ```
+    pub fn from_bytes(data: D) -> Result<Self> {
+        let header = Header::parse(data.as_ref())?;
+        Ok(match header.kind {
+            Kind::Bloom => Self::Bloom(Bloom::from_header(&header, data)?),
+            Kind::Blocked => {
+                Self::Blocked(Blocked::from_header(&header, data)?)
+            }
+            Kind::Split => Self::Split(Split::from_header(&header, data)?),
+        })
+    }
+
+    /// Which kind it is.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, Kind};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(AnyFilter::Bloom(filter).kind(), Kind::Bloom);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Blocked(_) => Kind::Blocked,
+            Self::Split(_) => Kind::Split,
+        }
+    }
+
+    /// Copies it into memory of its own, where it can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, Insert, Persist};
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// let mut any = AnyFilter::from_bytes(&bytes[..])?.into_owned()?;
+    /// any.insert("apple");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn into_owned(self) -> Result<AnyFilter> {
+        map_each!(self, filter => filter.into_owned())
+    }
+}
+
+#[cfg(feature = "std")]
+impl AnyFilter {
+    /// See
+    /// [`BitFilter::insert_parallel_with`](crate::BitFilter::insert_parallel_with).
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{AnyFilter, Bloom, Filter};
+    ///
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let mut any = AnyFilter::Bloom(filter);
+    /// let hasher = *any.hasher();
+    /// let keys = ["apple", "pear"].into_iter();
+    /// any.insert_parallel_with(keys, NonZero::<usize>::MIN, |key, out| {
+    ///     out.push(hasher.hash(key));
+    /// });
+    /// assert!(any.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_parallel_with<T: Send>(
+        &mut self,
+        chunks: impl Iterator<Item = T> + Send,
+        threads: core::num::NonZero<usize>,
+        hash: impl Fn(T, &mut Vec<u64>) + Sync,
+    ) {
+        each!(self, filter =>
+            filter.insert_parallel_with(chunks, threads, hash));
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
+    fn hasher(&self) -> &KeyHasher {
+        each!(self, filter => filter.hasher())
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        each!(self, filter => filter.contains_hash(hash))
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+        each!(self, filter => filter.contains_hash_batch(hashes, found));
+    }
+
+    fn stats(&self) -> Stats {
+        each!(self, filter => filter.stats())
+    }
+
+    fn verify(&self) -> Result<()> {
+        each!(self, filter => filter.verify())
+    }
+}
+
+impl Insert for AnyFilter {
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        each!(self, filter => filter.insert_hash(hash))
+    }
+
+    fn insert_hash_batch(&mut self, hashes: &[u64]) {
+        each!(self, filter => filter.insert_hash_batch(hashes));
+    }
+}
+
+impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
+    fn merge(&mut self, other: &AnyFilter<D>) -> Result<()> {
+        match (self, other) {
+            (Self::Bloom(ours), AnyFilter::Bloom(theirs)) => {
+                ours.merge(theirs)
+            }
+            (Self::Blocked(ours), AnyFilter::Blocked(theirs)) => {
+                ours.merge(theirs)
+            }
+            (Self::Split(ours), AnyFilter::Split(theirs)) => {
+                ours.merge(theirs)
+            }
+            (ours, theirs) => Err(Error::Mismatch {
+                field: "kind",
+                ours: ours.kind().to_string(),
+                theirs: theirs.kind().to_string(),
+            }),
+        }
+    }
+}
+
+impl Fold for AnyFilter {
+    fn fold(&self) -> Result<Self> {
+        map_each!(self, filter => filter.fold())
+    }
+}
+
+impl<D: AsRef<[u8]>> Persist for AnyFilter<D> {
+    fn image(&self) -> Image<'_> {
+        each!(self, filter => filter.image())
+    }
+}

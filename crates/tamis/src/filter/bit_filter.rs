@@ -1,0 +1,662 @@
+//! The engine behind the Bloom kinds: bits in blocks, of which a key sets
+//! some. A [`Layout`] says which.
+
+use alloc::string::ToString as _;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use tamis_theory::Prediction;
+
+use super::{Builder, Filter, Fold, Insert, Merge, Stats};
+use crate::batch::{self, Staged, Step};
+use crate::block::bloom::{Backend, BlockProbe, FillHistogram};
+use crate::error::{Error, Result};
+use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::key::KeyHasher;
+use crate::simd::{Task, dispatch, prefetch};
+use crate::storage::Owned;
+
+/// The shape of an array of Bloom blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    pub(crate) blocks: u64,
+    pub(crate) block_bits: u32,
+    pub(crate) probes: u32,
+}
+
+impl Geometry {
+    const ENCODED: usize = 16;
+
+    #[inline(always)]
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bits as usize / 8
+    }
+
+    /// Bytes of all blocks, if that is a number at all.
+    pub(crate) fn payload(&self) -> Option<u64> {
+        self.blocks.checked_mul(u64::from(self.block_bits / 8))
+    }
+
+    /// The bytes of one block inside the array.
+    #[inline(always)]
+    pub(crate) fn place(&self, block: u64) -> Range<usize> {
+        // The array is in memory, so every offset into it is a usize.
+        let start = block as usize * self.block_bytes();
+        start..start + self.block_bytes()
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(Self::ENCODED);
+        out.extend_from_slice(&self.blocks.to_le_bytes());
+        out.extend_from_slice(&self.block_bits.to_le_bytes());
+        out.extend_from_slice(&self.probes.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let corrupt = |why| Error::Corrupt { field: "geometry", why };
+        if bytes.len() != Self::ENCODED {
+            return Err(corrupt("wrong length"));
+        }
+        let mut at = format::Reader { bytes };
+        let geometry = Self {
+            blocks: at.u64()?,
+            block_bits: at.u32()?,
+            probes: at.u32()?,
+        };
+        geometry.check().map_err(|error| match error {
+            Error::InvalidArgument { why, .. } => corrupt(why),
+            other => other,
+        })?;
+        Ok(geometry)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let invalid = |what, why| Err(Error::InvalidArgument { what, why });
+        if !matches!(self.block_bits, 256 | 512) {
+            return invalid("block bits", "a block has 256 or 512 bits");
+        }
+        if !(1..=tamis_theory::MAX_PROBES).contains(&self.probes) {
+            return invalid("probes", "expected 1 to 32");
+        }
+        // The standard filter addresses single bits with 64-bit numbers.
+        if self.blocks == 0 || self.blocks > u64::MAX / 512 {
+            return invalid("blocks", "expected 1 to 2^55 blocks");
+        }
+        Ok(())
+    }
+}
+
+/// What the bits set say about a filter's answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    pub(crate) fpr: f64,
+    pub(crate) reads_hit: f64,
+    pub(crate) reads_miss: f64,
+}
+
+/// How a kind turns a hash into bits in blocks, and what follows from it.
+///
+/// A key's bits come in *parts*: each part is one block and the bits in it.
+/// A lookup reads the parts in order and stops at the first that is not
+/// covered. Sealed: implemented by this crate's kinds alone.
+pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
+    #[doc(hidden)]
+    const KIND: Kind;
+    #[doc(hidden)]
+    type Probe: BlockProbe;
+
+    #[doc(hidden)]
+    fn new(geometry: Geometry) -> Self;
+    #[doc(hidden)]
+    fn geometry(&self) -> &Geometry;
+    #[doc(hidden)]
+    fn parts(&self) -> u32;
+    #[doc(hidden)]
+    fn part(&self, hash: u64, part: u32) -> (u64, Self::Probe);
+
+    #[doc(hidden)]
+    fn measure(&self, fill: &FillHistogram) -> Measured;
+    #[doc(hidden)]
+    fn predict(
+        block_bits: u32,
+        bits_per_key: f64,
+        probes: u32,
+    ) -> tamis_theory::Result<Prediction>;
+    #[doc(hidden)]
+    fn best(
+        block_bits: u32,
+        bits_per_key: f64,
+    ) -> tamis_theory::Result<Prediction>;
+    #[doc(hidden)]
+    fn for_fpr(
+        block_bits: u32,
+        target: f64,
+    ) -> tamis_theory::Result<Prediction>;
+
+    /// ORs two neighbouring blocks into the one they become when the number
+    /// of blocks is halved.
+    #[doc(hidden)]
+    fn fold(pair: &[u8], into: &mut [u8]) {
+        let (left, right) = pair.split_at(into.len());
+        for ((out, a), b) in into.iter_mut().zip(left).zip(right) {
+            *out = a | b;
+        }
+    }
+}
+
+/// A filter of the Bloom family; use it as [`Bloom`](crate::Bloom),
+/// [`Blocked`](crate::Blocked) or [`Split`](crate::Split).
+///
+/// `D` is where the bits are: [`Owned`] memory, a borrowed `&[u8]`, a
+/// [`Mapped`](crate::Mapped) file, or anything else that is bytes. Lookups
+/// work on all of them; changing the filter needs [`Owned`].
+///
+/// ```
+/// use tamis::{Blocked, Filter, Insert, Persist};
+///
+/// let mut filter = Blocked::builder().items(100).fpr(0.01).build()?;
+/// filter.insert("apple");
+/// let bytes = filter.to_bytes();
+///
+/// let view = Blocked::from_bytes(&bytes[..])?; // no copy
+/// assert!(view.contains("apple"));
+///
+/// let mut again = view.into_owned()?; // a copy, to go on inserting
+/// again.insert("pear");
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BitFilter<L: Layout, D = Owned> {
+    pub(super) layout: L,
+    pub(super) hasher: KeyHasher,
+    pub(super) counts: Counts,
+    pub(super) data: D,
+    /// Where the blocks are in `data`. In a filter that came from bytes
+    /// `data` is the whole file, and this starts behind its header.
+    pub(super) payload: Range<usize>,
+}
+
+impl<L: Layout> BitFilter<L> {
+    /// Starts building a filter; see [`Builder`].
+    ///
+    /// ```
+    /// let filter = tamis::Blocked::builder().items(10).fpr(0.01).build()?;
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> Builder<L> {
+        Builder::new()
+    }
+
+    pub(super) fn with_geometry(
+        geometry: Geometry,
+        hasher: KeyHasher,
+        counts: Counts,
+    ) -> Result<Self> {
+        geometry.check()?;
+        let bytes =
+            geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
+        let data = Owned::zeroed(bytes)?;
+        let payload = 0..data.as_ref().len();
+        let layout = L::new(geometry);
+        Ok(Self { layout, hasher, counts, data, payload })
+    }
+
+    /// The blocks, to be changed.
+    pub(crate) fn split_mut(&mut self) -> (&L, &mut u64, &mut [u8]) {
+        let Self { layout, counts, data, .. } = self;
+        (layout, &mut counts.items, data.as_mut())
+    }
+
+    /// Inserts keys from a slice on several threads. The result is the
+    /// same, byte for byte, as that of inserting them one by one.
+    ///
+    /// Each thread owns a range of blocks and is sent what belongs there,
+    /// so nothing is locked and no atomic operation is needed.
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{Blocked, Insert, Persist};
+    ///
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let builder = Blocked::builder().items(100_000).fpr(0.01);
+    /// let (mut one, mut two) = (builder.build()?, builder.build()?);
+    /// one.insert_batch(&keys);
+    /// two.insert_parallel(&keys, NonZero::new(2).unwrap());
+    /// assert_eq!(one.to_bytes(), two.to_bytes());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_parallel<K: crate::Key + Sync>(
+        &mut self,
+        keys: &[K],
+        threads: core::num::NonZero<usize>,
+    ) {
+        let hasher = self.hasher;
+        let chunks = keys.chunks(crate::parallel::CHUNK);
+        crate::parallel::insert(self, chunks, threads, |chunk, hashes| {
+            hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
+        });
+    }
+
+    /// Inserts keys from an iterator on several threads; otherwise like
+    /// [`insert_parallel`](Self::insert_parallel). Keys are pulled in
+    /// chunks, so memory does not grow with their number.
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{Filter, Split};
+    ///
+    /// let mut filter = Split::builder().items(1000).fpr(0.01).build()?;
+    /// let keys = (0..1000).map(|i| format!("key {i}"));
+    /// filter.insert_parallel_iter(keys, NonZero::new(2).unwrap());
+    /// assert!(filter.contains("key 999"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_parallel_iter<K: crate::Key + Send>(
+        &mut self,
+        keys: impl Iterator<Item = K> + Send,
+        threads: core::num::NonZero<usize>,
+    ) {
+        let hasher = self.hasher;
+        let mut keys = keys.fuse();
+        let chunks = core::iter::from_fn(move || {
+            let chunk: Vec<K> =
+                keys.by_ref().take(crate::parallel::CHUNK).collect();
+            (!chunk.is_empty()).then_some(chunk)
+        });
+        crate::parallel::insert(self, chunks, threads, |chunk, hashes| {
+            hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
+        });
+    }
+
+    /// Inserts what `hash` makes of the pieces of work in `chunks`, on
+    /// several threads: the form for keys that are cheaper to cut out of
+    /// their input in parallel, such as the lines of a file. `hash` must
+    /// use this filter's hasher.
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{Blocked, Filter};
+    ///
+    /// let mut filter = Blocked::builder().items(4).fpr(0.01).build()?;
+    /// let hasher = *filter.hasher();
+    /// let pages = ["apple\npear", "plum\nquince"].into_iter();
+    /// filter.insert_parallel_with(
+    ///     pages,
+    ///     NonZero::new(2).unwrap(),
+    ///     |page, hashes| {
+    ///         hashes.extend(page.lines().map(|line| hasher.hash(line)));
+    ///     },
+    /// );
+    /// assert!(filter.contains("quince"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_parallel_with<T: Send>(
+        &mut self,
+        chunks: impl Iterator<Item = T> + Send,
+        threads: core::num::NonZero<usize>,
+        hash: impl Fn(T, &mut Vec<u64>) + Sync,
+    ) {
+        crate::parallel::insert(self, chunks, threads, hash);
+    }
+}
+
+#[cfg(feature = "std")]
+impl<L: Layout> BitFilter<L, crate::Mapped> {
+    /// Opens a file without reading it, as a memory map; see
+    /// [`Mapped`](crate::Mapped) for what that asks of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// assert!(tamis::Blocked::open("no such file").is_err());
+    /// ```
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_bytes(crate::Mapped::open(path)?)
+    }
+}
+
+impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
+    /// Views a filter in bytes, without copying and in time independent of
+    /// its size.
+    ///
+    /// The header is checked completely, the payload not at all: that is
+    /// what [`verify`](Filter::verify) is for. A damaged payload can give
+    /// wrong answers, never a panic.
+    ///
+    /// The fastest buffer is aligned to 64 bytes, as a memory map is;
+    /// elsewhere a block may straddle two cache lines.
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, saying what was expected and found.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Persist};
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert!(Bloom::from_bytes(&bytes[..]).is_ok());
+    /// assert!(Bloom::from_bytes(&bytes[1..]).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_bytes(data: D) -> Result<Self> {
+        let header = Header::parse(data.as_ref())?;
+        Self::from_header(&header, data)
+    }
+
+    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+        if header.kind != L::KIND {
+            return Err(Error::WrongKind {
+                expected: L::KIND.name(),
+                found: header.kind.name(),
+            });
+        }
+        let geometry = Geometry::decode(&header.geometry)?;
+        let bytes = geometry.payload().ok_or(Error::Corrupt {
+            field: "geometry",
+            why: "more blocks than a file can hold",
+        })?;
+        let payload = format::view(header, SectionTag::BLOCKS, bytes)?;
+        Ok(Self {
+            layout: L::new(geometry),
+            hasher: header.hasher,
+            counts: header.counts,
+            data,
+            payload,
+        })
+    }
+
+    /// Copies the filter into memory of its own, where it can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Insert, Persist};
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// let mut filter = Bloom::from_bytes(&bytes[..])?.into_owned()?;
+    /// filter.insert("apple");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn into_owned(self) -> Result<BitFilter<L>> {
+        let data = Owned::copy_of(self.blocks())?;
+        Ok(BitFilter {
+            layout: self.layout,
+            hasher: self.hasher,
+            counts: self.counts,
+            payload: 0..data.as_ref().len(),
+            data,
+        })
+    }
+
+    /// Number of blocks (m); of 512-bit lines in a standard filter.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let filter =
+    ///     Blocked::builder().items(1024).bits_per_key(16.0).build()?;
+    /// assert_eq!(filter.block_count(), 1024 * 16 / 512);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn block_count(&self) -> u64 {
+        self.layout.geometry().blocks
+    }
+
+    /// Bits in a block (B).
+    ///
+    /// ```
+    /// let filter = tamis::Split::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(filter.block_bits(), 512);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn block_bits(&self) -> u32 {
+        self.layout.geometry().block_bits
+    }
+
+    /// Bits set per key (k), in all of its blocks together.
+    ///
+    /// ```
+    /// let filter =
+    ///     tamis::Blocked::builder().items(9).bits_per_key(10.0).build()?;
+    /// assert_eq!(filter.probes(), 6);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn probes(&self) -> u32 {
+        self.layout.geometry().probes
+    }
+
+    #[inline(always)]
+    fn blocks(&self) -> &[u8] {
+        &self.data.as_ref()[self.payload.clone()]
+    }
+
+    fn view(&self) -> View<'_, L> {
+        View { layout: &self.layout, blocks: self.blocks() }
+    }
+
+    /// The first field in which two filters differ, as an error.
+    fn must_match<E>(&self, other: &BitFilter<L, E>) -> Result<()> {
+        let (ours, theirs) = (self.layout.geometry(), other.layout.geometry());
+        let fields = [
+            (
+                "hash",
+                self.hasher.id().code().into(),
+                other.hasher.id().code().into(),
+            ),
+            ("blocks", ours.blocks, theirs.blocks),
+            ("block bits", ours.block_bits.into(), theirs.block_bits.into()),
+            ("probes", ours.probes.into(), theirs.probes.into()),
+        ];
+        for (field, ours, theirs) in fields {
+            if ours != theirs {
+                return Err(Error::Mismatch {
+                    field,
+                    ours: ours.to_string(),
+                    theirs: theirs.to_string(),
+                });
+            }
+        }
+        if self.hasher != other.hasher {
+            // The seed of a keyed hash is a secret: an error may end up in
+            // a log.
+            return Err(Error::Mismatch {
+                field: "seed",
+                ours: "one".into(),
+                theirs: "another".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The blocks with their layout: what a lookup needs and nothing else.
+#[derive(Clone, Copy)]
+struct View<'a, L> {
+    layout: &'a L,
+    blocks: &'a [u8],
+}
+
+impl<L: Layout> Staged for View<'_, L> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u64, round: u32) {
+        let (block, _) = self.layout.part(hash, round);
+        prefetch(self.blocks, self.layout.geometry().place(block).start);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
+        let (block, probe) = self.layout.part(hash, round);
+        let place = self.layout.geometry().place(block);
+        if !probe.covered(backend, &self.blocks[place]) {
+            Step::No
+        } else if round + 1 < self.layout.parts() {
+            Step::Next
+        } else {
+            Step::Yes
+        }
+    }
+}
+
+impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
+    #[inline]
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        batch::contains(self.view(), hash)
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+        batch::contains_all(self.view(), hashes, found);
+    }
+
+    fn stats(&self) -> Stats {
+        let geometry = self.layout.geometry();
+        let fill = FillHistogram::of(self.blocks(), geometry.block_bits);
+        let measured = self.layout.measure(&fill);
+        let Counts { items, design_items, design_fpr } = self.counts;
+        let estimated_items =
+            fill.estimated_throws() / f64::from(geometry.probes);
+        let payload_bits = self.payload.len() as f64 * 8.0;
+        Stats {
+            kind: L::KIND,
+            items,
+            estimated_items,
+            design_items,
+            bytes: self.image().bytes(),
+            bits_per_key: (items > 0).then(|| payload_bits / items as f64),
+            expected_fpr: measured.fpr,
+            design_fpr,
+            reads_hit: measured.reads_hit,
+            reads_miss: measured.reads_miss,
+            // Repeats raise the count but not the load; the estimate alone
+            // would raise the alarm by chance at exactly the design load.
+            over_design: items > design_items
+                && estimated_items > design_items as f64,
+        }
+    }
+
+    fn verify(&self) -> Result<()> {
+        if self.payload.start > 0 {
+            format::verify(self.data.as_ref())?;
+        }
+        let geometry = self.layout.geometry();
+        let ones =
+            FillHistogram::of(self.blocks(), geometry.block_bits).ones();
+        let most = self.counts.items.saturating_mul(geometry.probes.into());
+        if ones > most {
+            return Err(Error::Inconsistent(
+                "more bits are set than the keys counted could set",
+            ));
+        }
+        if self.counts.items > 0 && ones == 0 {
+            return Err(Error::Inconsistent(
+                "keys are counted, no bit is set",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl<L: Layout> Insert for BitFilter<L> {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        let (layout, items, blocks) = self.split_mut();
+        *items += 1;
+        let mut new = false;
+        for part in 0..layout.parts() {
+            let (block, probe) = layout.part(hash, part);
+            new |= probe.set(&mut blocks[layout.geometry().place(block)]);
+        }
+        new
+    }
+
+    fn insert_hash_batch(&mut self, hashes: &[u64]) {
+        struct Fill<'a, L>(&'a L, &'a mut [u8], &'a [u64]);
+        impl<L: Layout> Task for Fill<'_, L> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<B: Backend>(self, _: B) {
+                let Self(layout, blocks, hashes) = self;
+                let parts = layout.parts();
+                batch::ahead(
+                    hashes,
+                    blocks,
+                    |blocks, &hash| {
+                        for part in 0..parts {
+                            let (block, _) = layout.part(hash, part);
+                            let place = layout.geometry().place(block);
+                            prefetch(blocks, place.start);
+                        }
+                    },
+                    |blocks, &hash| {
+                        for part in 0..parts {
+                            let (block, probe) = layout.part(hash, part);
+                            let place = layout.geometry().place(block);
+                            probe.set(&mut blocks[place]);
+                        }
+                    },
+                );
+            }
+        }
+        let (layout, items, blocks) = self.split_mut();
+        *items += hashes.len() as u64;
+        dispatch(Fill(layout, blocks, hashes));
+    }
+}
+
+impl<L: Layout, D: AsRef<[u8]>> Merge<BitFilter<L, D>> for BitFilter<L> {
+    fn merge(&mut self, other: &BitFilter<L, D>) -> Result<()> {
+        self.must_match(other)?;
+        for (ours, theirs) in self.data.as_mut().iter_mut().zip(other.blocks())
+        {
+            *ours |= theirs;
+        }
+        self.counts.items =
+            self.counts.items.saturating_add(other.counts.items);
+        Ok(())
+    }
+}
+
+impl<L: Layout> Fold for BitFilter<L> {
+    fn fold(&self) -> Result<Self> {
+        let mut geometry = *self.layout.geometry();
+        if geometry.blocks % 2 != 0 {
+            return Err(Error::NotFoldable { blocks: geometry.blocks });
+        }
+        geometry.blocks /= 2;
+        // Half the memory does the same for half the keys.
+        let design_items = self.counts.design_items / 2;
+        let counts = Counts { design_items, ..self.counts };
+        let mut folded = Self::with_geometry(geometry, self.hasher, counts)?;
+        let bytes = geometry.block_bytes();
+        let pairs = self.blocks().chunks_exact(2 * bytes);
+        for (into, pair) in
+            folded.data.as_mut().chunks_exact_mut(bytes).zip(pairs)
+        {
+            L::fold(pair, into);
+        }
+        Ok(folded)
+    }
+}
+
+impl<L: Layout, D: AsRef<[u8]>> Persist for BitFilter<L, D> {
+    fn image(&self) -> Image<'_> {
+        Image {
+            kind: L::KIND,
+            hasher: self.hasher,
+            counts: self.counts,
+            geometry: self.layout.geometry().encode(),
+            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks())],
+        }
+    }
+}

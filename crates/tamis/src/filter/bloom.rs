@@ -1,0 +1,137 @@
+//! The standard Bloom filter.
+
+use tamis_theory::{Prediction, standard};
+
+use super::BitFilter;
+use super::bit_filter::{Geometry, Layout, Measured};
+use crate::block::bloom::{FillHistogram, OneBit};
+use crate::format::Kind;
+use crate::placement::Scattered;
+use crate::storage::Owned;
+
+/// The standard Bloom filter: `probes` (k) bits anywhere in one array.
+///
+/// The smallest of the Bloom kinds, and the one that reads most: every
+/// probe is a cache line of its own. Prefer [`Blocked`](crate::Blocked) or
+/// [`Split`](crate::Split) unless memory alone decides.
+///
+/// | | |
+/// |---|---|
+/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.59 / 14.38 / 19.17 |
+/// | FPR at load n/m | (1 - e^(-kn/m))^k |
+/// | lines per hit / miss / insert | k / about 2 / k |
+/// | merge, fold | exact |
+///
+/// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
+/// two keys share their whole hash; anything about keys chosen by someone
+/// who knows the seed.
+///
+/// ```
+/// use tamis::{Bloom, Filter, Insert};
+///
+/// let mut filter = Bloom::builder().items(1_000).fpr(0.001).build()?;
+/// filter.insert("apple");
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub type Bloom<D = Owned> = BitFilter<BloomLayout, D>;
+
+/// The layout of [`Bloom`].
+#[derive(Debug, Clone, Copy)]
+pub struct BloomLayout {
+    geometry: Geometry,
+    placement: Scattered,
+}
+
+impl Layout for BloomLayout {
+    const KIND: Kind = Kind::Bloom;
+    type Probe = OneBit;
+
+    fn new(geometry: Geometry) -> Self {
+        // Fits: the geometry's check bounds the number of blocks.
+        let bits = geometry.blocks * u64::from(geometry.block_bits);
+        Self { geometry, placement: Scattered { bits } }
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> u32 {
+        self.geometry.probes
+    }
+
+    #[inline(always)]
+    fn part(&self, hash: u64, part: u32) -> (u64, OneBit) {
+        let bit = self.placement.position(hash, part);
+        let block_bits = u64::from(self.geometry.block_bits);
+        // `block_bits` is 256 or 512, so the remainder fits.
+        (bit / block_bits, OneBit((bit % block_bits) as u32))
+    }
+
+    fn measure(&self, fill: &FillHistogram) -> Measured {
+        let share = fill.mean(|fill| fill);
+        // Probe i is read if all before it were set.
+        let (mut fpr, mut reads_miss) = (1.0, 0.0);
+        for _ in 0..self.geometry.probes {
+            reads_miss += fpr;
+            fpr *= share;
+        }
+        let reads_hit = f64::from(self.geometry.probes);
+        Measured { fpr, reads_hit, reads_miss }
+    }
+
+    fn predict(
+        _block_bits: u32,
+        bits_per_key: f64,
+        probes: u32,
+    ) -> tamis_theory::Result<Prediction> {
+        standard::predict(bits_per_key, probes)
+    }
+
+    fn best(
+        _block_bits: u32,
+        bits_per_key: f64,
+    ) -> tamis_theory::Result<Prediction> {
+        standard::best(bits_per_key)
+    }
+
+    fn for_fpr(
+        _block_bits: u32,
+        target: f64,
+    ) -> tamis_theory::Result<Prediction> {
+        standard::for_fpr(target)
+    }
+
+    /// Halving the array halves every bit's position, so neighbouring
+    /// *bits*, not blocks, become one.
+    fn fold(pair: &[u8], into: &mut [u8]) {
+        for (out, pair) in into.iter_mut().zip(pair.chunks_exact(2)) {
+            *out = halve(pair[0]) | halve(pair[1]) << 4;
+        }
+    }
+}
+
+/// ORs the bits of a byte in pairs, into its lower four bits.
+fn halve(byte: u8) -> u8 {
+    let pairs = (byte | byte >> 1) & 0b0101_0101;
+    let nibbles = (pairs | pairs >> 1) & 0b0011_0011;
+    (nibbles | nibbles >> 2) & 0b0000_1111
+}
+
+#[cfg(test)]
+mod tests {
+    use super::halve;
+
+    #[test]
+    fn halves_every_byte() {
+        for byte in 0..=u8::MAX {
+            let expected = (0..4)
+                .filter(|bit| byte >> (2 * bit) & 0b11 != 0)
+                .fold(0, |sum, bit| sum | 1 << bit);
+            assert_eq!(halve(byte), expected, "{byte:#010b}");
+        }
+    }
+}

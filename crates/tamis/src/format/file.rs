@@ -1,0 +1,122 @@
+//! Files: memory maps for reading, atomic replacement for writing.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// A read-only memory map of a whole file: opening costs the same for a
+/// kilobyte and for 100 GB, and processes share the pages.
+///
+/// The file must not be truncated while it is mapped: the operating system
+/// answers an access behind the new end with a signal, not an error.
+/// [`Persist::save`](crate::Persist::save) never truncates; it replaces the
+/// directory entry and leaves mapped readers with the old content.
+///
+/// ```no_run
+/// use tamis::{Blocked, Filter, Mapped};
+///
+/// let filter: Blocked<Mapped> = Blocked::open("keys.tamis")?;
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Mapped(memmap2::Mmap);
+
+impl Mapped {
+    /// Maps a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be opened or mapped.
+    ///
+    /// ```
+    /// assert!(tamis::Mapped::open("no such file").is_err());
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let file = File::open(path)?;
+        // Mapping a directory or a pipe fails with a riddle; say it here.
+        if !file.metadata()?.is_file() {
+            return Err(Error::Io(std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                "not a regular file",
+            )));
+        }
+        map(&file).map(Self)
+    }
+}
+
+#[expect(unsafe_code, reason = "a memory map is a promise about the file")]
+fn map(file: &File) -> Result<memmap2::Mmap> {
+    // SAFETY: the map is read-only and nothing in this crate writes to a
+    // file in place. That no other process truncates or rewrites the file
+    // while it is mapped is the caller's promise, stated in the
+    // documentation of `Mapped`; a change of bytes within the file can only
+    // change answers: every byte pattern is a valid `u8`, and no offset is
+    // taken from the map without being checked against its length.
+    Ok(unsafe { memmap2::Mmap::map(file) }?)
+}
+
+impl AsRef<[u8]> for Mapped {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Writes next to `path`, syncs, and renames over it.
+pub(super) fn replace(
+    path: &Path,
+    overwrite: bool,
+    write: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    // A bare file name has the empty parent; a path through a symbolic link
+    // must replace what the link points to, not the link.
+    let resolved = std::fs::canonicalize(path);
+    let path = resolved.as_deref().unwrap_or(path);
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // Before the work, so that nobody waits for a refusal; the final
+    // rename checks again, without a race.
+    if !overwrite && path.exists() {
+        return Err(exists());
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tamis-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // The umask applies, as it does to every file a program creates;
+        // the default for temporary files would be private to the user.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut temporary = builder.tempfile_in(directory)?;
+    write(temporary.as_file_mut())?;
+    temporary.flush()?;
+    temporary.as_file().sync_all()?;
+    if overwrite {
+        temporary.persist(path).map_err(|error| error.error)?;
+    } else {
+        temporary.persist_noclobber(path).map_err(|error| {
+            match error.error.kind() {
+                std::io::ErrorKind::AlreadyExists => exists(),
+                _ => Error::Io(error.error),
+            }
+        })?;
+    }
+    // The rename itself must survive a power cut. Not every platform can
+    // sync a directory, and the data is safe in one of the two names.
+    #[cfg(unix)]
+    File::open(directory)?.sync_all()?;
+    Ok(())
+}
+
+fn exists() -> Error {
+    Error::Io(std::io::Error::new(
+        std::io::ErrorKind::AlreadyExists,
+        "the file exists",
+    ))
+}

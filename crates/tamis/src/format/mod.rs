@@ -1,0 +1,102 @@
+//! One byte format for every structure: see `docs/format.md` for the
+//! specification this module implements, constant by constant.
+//!
+//! Nothing here is `unsafe`, nothing allocates more than the header it was
+//! given, and nothing panics on any input.
+
+#[cfg(feature = "std")]
+mod file;
+mod header;
+mod image;
+
+#[cfg(feature = "std")]
+pub use file::Mapped;
+pub(crate) use header::{Counts, Header, Reader};
+pub(crate) use image::SectionTag;
+pub use image::{Image, Persist};
+pub(crate) use image::{verify, view};
+
+use crate::error::{Error, Result};
+
+/// The first eight bytes of every file. The high bit, the line ends and the
+/// final control character catch transfers that treat the file as text.
+pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
+
+/// The version this build writes, and the newest it reads.
+pub(crate) const VERSION: u16 = 1;
+
+/// The kinds of structures a file can hold.
+///
+/// ```
+/// use tamis::Kind;
+///
+/// assert_eq!("blocked".parse(), Ok(Kind::Blocked));
+/// assert_eq!(Kind::Split.to_string(), "split");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`Bloom`](crate::Bloom)
+    Bloom,
+    /// [`Blocked`](crate::Blocked)
+    Blocked,
+    /// [`Split`](crate::Split)
+    Split,
+}
+
+impl Kind {
+    /// Every kind, in the order of their codes.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Kind::ALL[0].name(), "bloom");
+    /// ```
+    pub const ALL: [Self; 3] = [Self::Bloom, Self::Blocked, Self::Split];
+
+    /// The name the command line and the reports use.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Kind::Bloom.name(), "bloom");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bloom => "bloom",
+            Self::Blocked => "blocked",
+            Self::Split => "split",
+        }
+    }
+
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Self::Bloom => 1,
+            Self::Blocked => 2,
+            Self::Split => 3,
+        }
+    }
+
+    pub(crate) fn from_code(code: u16) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.code() == code)
+            .ok_or(Error::UnknownKind { found: code })
+    }
+}
+
+impl core::fmt::Display for Kind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl core::str::FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(
+            Error::InvalidArgument {
+                what: "kind",
+                why: "no structure has that name",
+            },
+        )
+    }
+}

@@ -1,0 +1,363 @@
+//! From a key to 64 bits: what is hashed, with what, and how those bits are
+//! stretched.
+//!
+//! A key is hashed **once**. Every structure works from the 64-bit result,
+//! so a caller who probes many filters built with the same [`KeyHasher`]
+//! hashes once and uses the `_hash` form of each operation.
+//!
+//! The outputs of this module are public API: filters written today must
+//! answer the same tomorrow, so they are frozen by test vectors and change
+//! only together with a new hash id.
+
+use core::hash::Hasher as _;
+
+use siphasher::sip::SipHasher13;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::error::{Error, Result};
+
+/// The hash functions a structure can be built with. The id is stored in
+/// the header, so a filter always knows how to hash a key.
+///
+/// ```
+/// use tamis::HashId;
+///
+/// assert_eq!(HashId::Xxh3.name(), "xxh3");
+/// assert_eq!("siphash".parse(), Ok(HashId::SipHash13));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HashId {
+    /// XXH3-64 with a 64-bit seed: fast, well distributed, **not** a
+    /// defence against someone who chooses keys to collide.
+    Xxh3,
+    /// SipHash-1-3 with a 128-bit key: the choice when keys come from
+    /// strangers. It holds as long as the key (the seed) stays secret, and
+    /// the key is stored in the filter.
+    SipHash13,
+}
+
+impl HashId {
+    /// Every hash function, in the order of their codes.
+    ///
+    /// ```
+    /// assert_eq!(tamis::HashId::ALL.len(), 2);
+    /// ```
+    pub const ALL: [Self; 2] = [Self::Xxh3, Self::SipHash13];
+
+    /// The name the command line and the reports use.
+    ///
+    /// ```
+    /// assert_eq!(tamis::HashId::SipHash13.name(), "siphash");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xxh3 => "xxh3",
+            Self::SipHash13 => "siphash",
+        }
+    }
+
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Self::Xxh3 => 1,
+            Self::SipHash13 => 2,
+        }
+    }
+
+    pub(crate) fn from_code(code: u16) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|id| id.code() == code)
+            .ok_or(Error::UnknownHash { found: code })
+    }
+}
+
+impl core::fmt::Display for HashId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl core::str::FromStr for HashId {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|id| id.name() == name).ok_or(
+            Error::InvalidArgument {
+                what: "hash",
+                why: "expected xxh3 or siphash",
+            },
+        )
+    }
+}
+
+/// A hash function together with its seed: all that is needed to hash a key
+/// the way a structure did when it was built.
+///
+/// ```
+/// use tamis::KeyHasher;
+///
+/// let hasher = KeyHasher::xxh3(7);
+/// assert_eq!(hasher.hash("abc"), hasher.hash(b"abc".as_slice()));
+/// assert_ne!(hasher.hash("abc"), KeyHasher::xxh3(8).hash("abc"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyHasher {
+    id: HashId,
+    seed: u128,
+}
+
+impl KeyHasher {
+    /// XXH3-64 with a 64-bit seed.
+    ///
+    /// ```
+    /// let hasher = tamis::KeyHasher::xxh3(0);
+    /// assert_eq!(hasher.hash(""), 0x2d06_8005_38d3_94c2);
+    /// ```
+    #[must_use]
+    pub const fn xxh3(seed: u64) -> Self {
+        Self { id: HashId::Xxh3, seed: seed as u128 }
+    }
+
+    /// SipHash-1-3 with a 128-bit key; the low 64 bits are the first key
+    /// word of the SipHash paper.
+    ///
+    /// ```
+    /// let hasher = tamis::KeyHasher::siphash(0x0123_4567_89ab_cdef);
+    /// assert_eq!(hasher.id(), tamis::HashId::SipHash13);
+    /// ```
+    #[must_use]
+    pub const fn siphash(key: u128) -> Self {
+        Self { id: HashId::SipHash13, seed: key }
+    }
+
+    /// The hasher named by an id and a seed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] if the seed is wider than the function's:
+    /// 64 bits for XXH3. Truncating it silently would make two different
+    /// seeds mean the same filter.
+    ///
+    /// ```
+    /// use tamis::{HashId, KeyHasher};
+    ///
+    /// assert!(KeyHasher::new(HashId::SipHash13, 1 << 100).is_ok());
+    /// assert!(KeyHasher::new(HashId::Xxh3, 1 << 100).is_err());
+    /// ```
+    pub fn new(id: HashId, seed: u128) -> Result<Self> {
+        if id == HashId::Xxh3 && u64::try_from(seed).is_err() {
+            return Err(Error::InvalidArgument {
+                what: "seed",
+                why: "xxh3 takes a seed of at most 64 bits",
+            });
+        }
+        Ok(Self { id, seed })
+    }
+
+    /// Which function this is.
+    ///
+    /// ```
+    /// use tamis::{HashId, KeyHasher};
+    /// assert_eq!(KeyHasher::default().id(), HashId::Xxh3);
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> HashId {
+        self.id
+    }
+
+    /// The seed (for SipHash: the secret key).
+    ///
+    /// ```
+    /// assert_eq!(tamis::KeyHasher::xxh3(5).seed(), 5);
+    /// ```
+    #[must_use]
+    pub fn seed(&self) -> u128 {
+        self.seed
+    }
+
+    /// Hashes a key to the 64 bits that every `_hash` operation takes.
+    ///
+    /// ```
+    /// let hasher = tamis::KeyHasher::default();
+    /// // Integers are their little-endian bytes.
+    /// assert_eq!(hasher.hash(&1u16), hasher.hash(&[1u8, 0]));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        key.with_bytes(|bytes| self.hash_bytes(bytes))
+    }
+
+    #[inline]
+    fn hash_bytes(&self, bytes: &[u8]) -> u64 {
+        match self.id {
+            HashId::Xxh3 => xxh3_64_with_seed(bytes, self.seed as u64),
+            HashId::SipHash13 => {
+                let (k0, k1) = (self.seed as u64, (self.seed >> 64) as u64);
+                let mut state = SipHasher13::new_with_keys(k0, k1);
+                state.write(bytes);
+                state.finish()
+            }
+        }
+    }
+}
+
+impl Default for KeyHasher {
+    /// XXH3-64 with seed 0, so that filters built on different machines
+    /// can be merged without agreeing on anything first.
+    fn default() -> Self {
+        Self::xxh3(0)
+    }
+}
+
+impl core::fmt::Debug for KeyHasher {
+    /// Keeps a SipHash key out of logs.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut out = f.debug_struct("KeyHasher");
+        out.field("id", &self.id);
+        match self.id {
+            HashId::Xxh3 => out.field("seed", &self.seed),
+            HashId::SipHash13 => out.field("seed", &"secret"),
+        };
+        out.finish()
+    }
+}
+
+/// Anything that is bytes.
+///
+/// Strings are their UTF-8 bytes, integers their little-endian bytes
+/// (`usize` and `isize` as 64 bits, so a filter means the same on every
+/// machine). Two keys with the same bytes are the same key, whatever their
+/// types.
+///
+/// ```
+/// use tamis::{Key, KeyHasher};
+///
+/// struct Url { host: String, path: String }
+///
+/// impl Key for Url {
+///     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+///         f(format!("{}{}", self.host, self.path).as_bytes())
+///     }
+/// }
+///
+/// let url = Url { host: "a.example".into(), path: "/b".into() };
+/// let hasher = KeyHasher::default();
+/// assert_eq!(hasher.hash(&url), hasher.hash("a.example/b"));
+/// ```
+pub trait Key {
+    /// Calls `f` with the bytes of this key.
+    ///
+    /// ```
+    /// use tamis::Key;
+    /// assert_eq!(258u16.with_bytes(|bytes| bytes.to_vec()), [2, 1]);
+    /// ```
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R;
+}
+
+impl<K: Key + ?Sized> Key for &K {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        (**self).with_bytes(f)
+    }
+}
+
+macro_rules! key_as_bytes {
+    ($($type:ty),*) => {$(
+        impl Key for $type {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                f(self.as_ref())
+            }
+        }
+    )*};
+}
+key_as_bytes!([u8], str, alloc::vec::Vec<u8>, alloc::string::String);
+
+impl<const N: usize> Key for [u8; N] {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(self)
+    }
+}
+
+macro_rules! key_as_integer {
+    ($($type:ty => $wide:ty),*) => {$(
+        impl Key for $type {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                f(&(*self as $wide).to_le_bytes())
+            }
+        }
+    )*};
+}
+key_as_integer!(
+    u8 => u8, u16 => u16, u32 => u32, u64 => u64, u128 => u128,
+    i8 => i8, i16 => i16, i32 => i32, i64 => i64, i128 => i128,
+    usize => u64, isize => i64
+);
+
+/// How many independent streams [`stretch`] offers.
+pub(crate) const STREAMS: usize = 64;
+
+/// Multipliers of the streams: the SplitMix64 sequence started at zero,
+/// made odd so that each is a bijection on 64-bit words.
+const MULTIPLIERS: [u64; STREAMS] = {
+    let mut table = [0; STREAMS];
+    let mut state = 0u64;
+    let mut i = 0;
+    while i < STREAMS {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        table[i] = (z ^ (z >> 31)) | 1;
+        i += 1;
+    }
+    table
+};
+
+/// Derives the `stream`-th 64-bit word from a key's hash.
+///
+/// Blocks are chosen by the *top* bits of a hash (multiply-shift), and the
+/// positions inside a block must not depend on the same bits: at 10^10 keys
+/// the block index alone eats 28 of them. The first xor-shift brings the
+/// top bits down, the odd multiplication spreads every bit upwards, the
+/// last xor-shift spreads the result down again, so every output bit hangs
+/// on the whole hash. A single multiplication without the shifts would
+/// leave the low bits of all streams functions of the same few input bits.
+#[inline(always)]
+pub(crate) fn stretch(hash: u64, stream: usize) -> u64 {
+    let z = (hash ^ (hash >> 29)).wrapping_mul(MULTIPLIERS[stream % STREAMS]);
+    z ^ (z >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_frozen() {
+        assert_eq!(MULTIPLIERS[0], 0xe220_a839_7b1d_cdaf);
+        assert_eq!(MULTIPLIERS[1], 0x6e78_9e6a_a1b9_65f5);
+        let word = 0x0123_4567_89ab_cdef_u64;
+        let z = (word ^ (word >> 29)).wrapping_mul(0xe220_a839_7b1d_cdaf);
+        assert_eq!(stretch(word, 0), z ^ (z >> 32));
+    }
+
+    #[test]
+    fn multipliers_are_distinct() {
+        let mut sorted = MULTIPLIERS;
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn debug_hides_the_siphash_key() {
+        let shown = alloc::format!("{:?}", KeyHasher::siphash(0xfeed_beef));
+        assert!(!shown.contains("4276993775"), "{shown}");
+        assert!(shown.contains("secret"));
+    }
+}

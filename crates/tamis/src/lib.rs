@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod batch;
+mod block;
+mod error;
+mod filter;
+mod format;
+mod key;
+#[cfg(feature = "std")]
+mod parallel;
+mod placement;
+mod simd;
+mod storage;
+
+pub use error::{Error, Result};
+#[cfg(feature = "std")]
+pub use filter::Shared;
+pub use filter::{
+    AnyFilter, BitFilter, Blocked, Bloom, Builder, Filter, Fold, Insert,
+    Merge, Remove, Split, Stats,
+};
+#[cfg(feature = "std")]
+pub use format::Mapped;
+pub use format::{Image, Kind, Persist};
+pub use key::{HashId, Key, KeyHasher};
+pub use storage::Owned;

@@ -1,0 +1,85 @@
+//! Memory for blocks: zeroed, aligned to a cache line, allocated fallibly.
+
+use alloc::boxed::Box;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, Result};
+
+/// Bytes in a cache line, the unit everything is aligned to.
+pub(crate) const LINE: usize = 64;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u8; LINE]);
+
+/// Bytes owned by a structure, aligned to a cache line so that a block
+/// never straddles two.
+///
+/// Blocks are kept as little-endian *bytes*, not words: the same memory is
+/// then the file, on every machine, and reading it needs no conversion step
+/// and no alignment from a caller's buffer.
+///
+/// ```
+/// use tamis::{Blocked, Owned};
+///
+/// let filter: Blocked<Owned> =
+///     Blocked::builder().items(1000).fpr(0.01).build()?;
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Owned {
+    lines: Box<[Line]>,
+    bytes: usize,
+}
+
+impl Owned {
+    /// `bytes` zero bytes.
+    pub(crate) fn zeroed(bytes: u64) -> Result<Self> {
+        let fail = || Error::Allocation { bytes };
+        let len = usize::try_from(bytes).map_err(|_| fail())?;
+        let lines = bytemuck::allocation::try_zeroed_slice_box::<Line>(
+            len.div_ceil(LINE),
+        )
+        .map_err(|()| fail())?;
+        Ok(Self { lines, bytes: len })
+    }
+
+    /// A copy of `bytes`.
+    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self> {
+        let mut owned = Self::zeroed(bytes.len() as u64)?;
+        owned.as_mut().copy_from_slice(bytes);
+        Ok(owned)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn into_parts(self) -> (Box<[Line]>, usize) {
+        (self.lines, self.bytes)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn from_parts(lines: Box<[Line]>, bytes: usize) -> Self {
+        debug_assert_eq!(lines.len(), bytes.div_ceil(LINE));
+        Self { lines, bytes }
+    }
+}
+
+impl AsRef<[u8]> for Owned {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.bytes]
+    }
+}
+
+impl AsMut<[u8]> for Owned {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
+    }
+}
+
+impl core::fmt::Debug for Owned {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Owned({} bytes)", self.bytes)
+    }
+}
