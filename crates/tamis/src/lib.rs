@@ -20,10 +20,10 @@ pub use error::{Error, Result};
 pub use filter::Shared;
 pub use filter::{
     AnyFilter, BitFilter, Blocked, Bloom, Builder, Filter, Fold, Insert,
-    Merge, Remove, Split, Stats,
+    Merge, Parameter, Remove, Split, Stats,
 };
 #[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{Image, Kind, Persist};
+pub use format::{FORMAT_VERSION, Image, Kind, Persist};
 pub use key::{HashId, Key, KeyHasher};
 pub use storage::Owned;

@@ -3,7 +3,9 @@
 use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
-use super::{Blocked, Bloom, Filter, Fold, Insert, Merge, Split, Stats};
+use super::{
+    Blocked, Bloom, Filter, Fold, Insert, Merge, Parameter, Split, Stats,
+};
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
 use crate::key::KeyHasher;
@@ -173,6 +175,10 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     fn stats(&self) -> Stats {
         each!(self, filter => filter.stats())
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
+        each!(self, filter => filter.parameters())
     }
 
     fn verify(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use tamis_theory::Prediction;
 
-use super::{Builder, Filter, Fold, Insert, Merge, Stats};
+use super::{Builder, Filter, Fold, Insert, Merge, Parameter, Stats};
 use crate::batch::{self, Staged, Step};
 use crate::block::bloom::{Backend, BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
@@ -542,6 +542,15 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             over_design: items > design_items
                 && estimated_items > design_items as f64,
         }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let geometry = self.layout.geometry();
+        alloc::vec![
+            ("blocks", Parameter::Count(geometry.blocks)),
+            ("block_bits", Parameter::Count(geometry.block_bits.into())),
+            ("probes", Parameter::Count(geometry.probes.into())),
+        ]
     }
 
     fn verify(&self) -> Result<()> {

@@ -106,6 +106,19 @@ pub trait Filter {
     /// ```
     fn stats(&self) -> Stats;
 
+    /// The settings of this kind of filter, by name.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Filter, Parameter};
+    /// let filter =
+    ///     Blocked::builder().items(9).bits_per_key(10.0).build()?;
+    /// assert!(
+    ///     filter.parameters().contains(&("probes", Parameter::Count(6)))
+    /// );
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    fn parameters(&self) -> Vec<(&'static str, Parameter)>;
+
     /// Reads everything and checks it: checksums (of a filter that came
     /// from bytes) and the structure's own invariants.
     ///
@@ -349,6 +362,27 @@ pub trait Fold: Sized {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn fold(&self) -> Result<Self>;
+}
+
+/// The value of a filter's setting.
+///
+/// ```
+/// use tamis::Parameter;
+/// assert_eq!(Parameter::Count(512).to_string(), "512");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// A whole number.
+    Count(u64),
+}
+
+impl core::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+        }
+    }
 }
 
 /// What a filter holds and how well it does.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Kind, MAGIC, VERSION};
+use super::{FORMAT_VERSION, Kind, MAGIC};
 use crate::error::{Error, Result};
 use crate::key::{HashId, KeyHasher};
 
@@ -58,7 +58,7 @@ impl Header {
         let mut out = vec![0; len];
         let mut at = Writer { bytes: &mut out, at: 0 };
         at.put(&MAGIC);
-        at.put(&VERSION.to_le_bytes());
+        at.put(&FORMAT_VERSION.to_le_bytes());
         at.put(&self.kind.code().to_le_bytes());
         at.put(&self.hasher.id().code().to_le_bytes());
         at.put(&0u16.to_le_bytes());
@@ -110,10 +110,10 @@ impl Header {
             return Err(Error::NotTamis { found: magic });
         }
         let version = at.u16()?;
-        if version != VERSION {
+        if version != FORMAT_VERSION {
             return Err(Error::UnsupportedVersion {
                 found: version,
-                supported: VERSION,
+                supported: FORMAT_VERSION,
             });
         }
         let kind = at.u16()?;

@@ -22,8 +22,13 @@ use crate::error::{Error, Result};
 /// final control character catch transfers that treat the file as text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
-/// The version this build writes, and the newest it reads.
-pub(crate) const VERSION: u16 = 1;
+/// The version of the byte format that this build writes, and the newest it
+/// reads. Every older one opens too.
+///
+/// ```
+/// assert_eq!(tamis::FORMAT_VERSION, 1);
+/// ```
+pub const FORMAT_VERSION: u16 = 1;
 
 /// The kinds of structures a file can hold.
 ///

@@ -1,0 +1,195 @@
+//! Numbers for people and for machines.
+
+use std::io::Write;
+
+use serde::Serialize;
+use tamis::{FORMAT_VERSION, Filter, Parameter, Stats};
+
+use crate::failure::Result;
+
+/// Everything `info --json` says about a filter.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    kind: &'static str,
+    format_version: u16,
+    hash: &'static str,
+    seed: u128,
+    items: u64,
+    estimated_items: f64,
+    design_items: u64,
+    bits_per_key: Option<f64>,
+    bytes: u64,
+    expected_fpr: f64,
+    design_fpr: f64,
+    reads_hit: f64,
+    reads_miss: f64,
+    over_design: bool,
+    #[serde(flatten)]
+    parameters: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Report {
+    pub(crate) fn new<D: AsRef<[u8]>>(filter: &tamis::AnyFilter<D>) -> Self {
+        let Stats {
+            kind,
+            items,
+            estimated_items,
+            design_items,
+            bytes,
+            bits_per_key,
+            expected_fpr,
+            design_fpr,
+            reads_hit,
+            reads_miss,
+            over_design,
+            ..
+        } = filter.stats();
+        let hasher = filter.hasher();
+        let parameters = filter
+            .parameters()
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), json(value)))
+            .collect();
+        Self {
+            kind: kind.name(),
+            format_version: FORMAT_VERSION,
+            hash: hasher.id().name(),
+            seed: hasher.seed(),
+            items,
+            estimated_items,
+            design_items,
+            bits_per_key,
+            bytes,
+            expected_fpr,
+            design_fpr,
+            reads_hit,
+            reads_miss,
+            over_design,
+            parameters,
+        }
+    }
+
+    /// Prints as JSON, or as a table a person reads.
+    pub(crate) fn print(&self, json: bool) -> Result<()> {
+        if json {
+            return print_json(self);
+        }
+        let mut out = std::io::stdout().lock();
+        let fullness = if self.over_design { "  OVER DESIGN" } else { "" };
+        let bits = self
+            .bits_per_key
+            .map_or_else(|| "-".into(), |bits| format!("{bits:.3}"));
+        let rows = [
+            ("kind", self.kind.to_string()),
+            ("keys", format!("{}{fullness}", count(self.items))),
+            (
+                "different keys",
+                format!("about {}", count_f64(self.estimated_items)),
+            ),
+            ("designed for", count(self.design_items)),
+            ("size", size(self.bytes)),
+            ("bits per key", bits),
+            ("false positives", format!("{} now", rate(self.expected_fpr))),
+            ("", format!("{} at its design load", rate(self.design_fpr))),
+            (
+                "blocks read",
+                format!(
+                    "{:.4} a member, {:.4} a non-member",
+                    self.reads_hit, self.reads_miss
+                ),
+            ),
+            ("settings", self.settings()),
+            ("hash", format!("{}, seed {}", self.hash, self.seed)),
+            ("format", format!("version {}", self.format_version)),
+        ];
+        for (name, value) in rows {
+            writeln!(out, "{name:<16}{value}")?;
+        }
+        if self.over_design {
+            writeln!(
+                out,
+                "\nThis filter holds more keys than it was built for: build \
+                 it again for at least {} keys.",
+                count_f64(self.estimated_items)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn settings(&self) -> String {
+        let parts: Vec<String> = self
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+fn json(parameter: Parameter) -> serde_json::Value {
+    match parameter {
+        Parameter::Count(count) => count.into(),
+        // Whatever a later version adds can at least be shown.
+        other => other.to_string().into(),
+    }
+}
+
+pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// 1234567 as 1,234,567.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn count_f64(number: f64) -> String {
+    count(number.round() as u64)
+}
+
+/// Bytes as a person says them.
+pub(crate) fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// A rate as a percentage, and as "one in N" where that is easier.
+pub(crate) fn rate(rate: f64) -> String {
+    if rate <= 0.0 {
+        return "none".into();
+    }
+    let percent = rate * 100.0;
+    let one_in = 1.0 / rate;
+    if percent >= 0.01 {
+        format!("{percent:.4} % (1 in {one_in:.0})")
+    } else {
+        format!("{rate:.3e} (1 in {one_in:.3e})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(rate(0.01), "1.0000 % (1 in 100)");
+        assert_eq!(rate(0.0), "none");
+        assert_eq!(rate(1e-6), "1.000e-6 (1 in 1.000e6)");
+    }
+}

@@ -1,0 +1,37 @@
+//! `tamis fold`: the same keys in half the memory.
+
+use std::path::PathBuf;
+
+use tamis::Fold;
+
+use super::{Output, load};
+use crate::failure::{Failure, Outcome, Result};
+
+/// Halve a filter that turned out too large
+///
+/// The result is the filter of half the size that would have been built from
+/// the same keys: smaller, with a higher false-positive rate.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The filter to fold
+    #[arg(value_name = "FILE")]
+    filter: PathBuf,
+
+    #[command(flatten)]
+    output: Output,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(&self) -> Result<Outcome> {
+        self.output.check()?;
+        let folded = load(&self.filter)?
+            .fold()
+            .map_err(|error| Failure::file(&self.filter, &error))?;
+        self.output.write(&folded, self.json)?;
+        Ok(Outcome::Yes)
+    }
+}

@@ -1,0 +1,180 @@
+//! One file per verb.
+
+pub(crate) mod add;
+pub(crate) mod build;
+pub(crate) mod fold;
+pub(crate) mod info;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod query;
+pub(crate) mod verify;
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use tamis::{AnyFilter, Filter, Mapped, Persist};
+
+use crate::failure::{Failure, Result};
+use crate::keys::{Chunk, Feed};
+use crate::report::Report;
+
+/// Where a verb writes its filter.
+#[derive(clap::Args)]
+pub(crate) struct Output {
+    /// The filter to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Overwrite the output file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl Output {
+    /// Refuses early what `write` would refuse late.
+    pub(crate) fn check(&self) -> Result<()> {
+        let path = &self.output;
+        if path.is_dir() {
+            return Err(Failure::new(format_args!(
+                "{}: is a directory",
+                path.display()
+            )));
+        }
+        if !self.force && path.exists() {
+            return Err(Failure::new(format_args!(
+                "{}: the file exists (--force overwrites it)",
+                path.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes the filter and says what it is.
+    pub(crate) fn write(&self, filter: &AnyFilter, json: bool) -> Result<()> {
+        save(filter, &self.output, self.force)?;
+        Report::new(filter).print(json)
+    }
+}
+
+fn save(filter: &AnyFilter, path: &Path, overwrite: bool) -> Result<()> {
+    filter.save(path, overwrite).map_err(|error| Failure::file(path, &error))
+}
+
+fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
+    AnyFilter::open(path).map_err(|error| Failure::file(path, &error))
+}
+
+/// Opens a filter to be changed: complete, or not at all.
+fn load(path: &Path) -> Result<AnyFilter> {
+    let filter = open(path)?;
+    // A damaged filter must not be laundered into one with good checksums.
+    filter.verify().map_err(|error| Failure::file(path, &error))?;
+    filter.into_owned().map_err(|error| Failure::file(path, &error))
+}
+
+/// How many threads to use.
+#[derive(clap::Args)]
+pub(crate) struct Threads {
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+}
+
+impl Threads {
+    fn count(&self) -> NonZero<usize> {
+        self.threads
+            .or_else(|| std::thread::available_parallelism().ok())
+            .unwrap_or(NonZero::<usize>::MIN)
+    }
+}
+
+/// Inserts every key of `feed`, on all threads.
+fn insert_all(
+    filter: &mut AnyFilter,
+    mut feed: Feed<'_>,
+    threads: &Threads,
+) -> Result<()> {
+    let hasher = *filter.hasher();
+    let fault = Mutex::new(None);
+    filter.insert_parallel_with(
+        // A wrong key ends the input: nothing is written then.
+        feed.by_ref()
+            .take_while(|_| fault.lock().is_ok_and(|fault| fault.is_none())),
+        threads.count(),
+        |chunk: Chunk, hashes| {
+            if let Err(failure) = chunk.hash(&hasher, hashes) {
+                if let Ok(mut fault) = fault.lock() {
+                    fault.get_or_insert(failure);
+                }
+            }
+        },
+    );
+    feed.finish()?;
+    match fault.into_inner() {
+        Ok(Some(failure)) => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// A number of items: 1000000, 1_000_000 or 1e6.
+fn parse_items(text: &str) -> std::result::Result<u64, String> {
+    let plain = text.replace(['_', ','], "");
+    if let Ok(items) = plain.parse() {
+        return Ok(items);
+    }
+    match plain.parse::<f64>() {
+        // Whole, and small enough that a float counts exactly.
+        Ok(items)
+            if items >= 0.0
+                && items <= 2f64.powi(53)
+                && items % 1.0 == 0.0 =>
+        {
+            Ok(items as u64)
+        }
+        _ => Err("expected a whole number such as 1000000 or 1e6".into()),
+    }
+}
+
+/// A probability strictly between 0 and 1.
+fn parse_fpr(text: &str) -> std::result::Result<f64, String> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 0.01),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(fpr) if fpr * scale > 0.0 && fpr * scale < 1.0 => Ok(fpr * scale),
+        _ => {
+            Err("expected a rate between 0 and 1, such as 0.001 or 0.1%"
+                .into())
+        }
+    }
+}
+
+fn parse_bits(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(bits) if bits.is_finite() && bits > 0.0 => Ok(bits),
+        _ => Err("expected a positive number of bits, such as 12".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        assert_eq!(parse_items("1_000_000"), Ok(1_000_000));
+        assert_eq!(parse_items("1e9"), Ok(1_000_000_000));
+        assert_eq!(parse_items("18446744073709551615"), Ok(u64::MAX));
+        for wrong in ["", "-1", "1.5", "x", "1e300", "nan"] {
+            assert!(parse_items(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_fpr("0.01"), Ok(0.01));
+        assert_eq!(parse_fpr("1%"), Ok(0.01));
+        for wrong in ["0", "1", "-0.1", "nan", "150%", ""] {
+            assert!(parse_fpr(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_bits("inf").is_err() && parse_bits("0").is_err());
+    }
+}

@@ -1,0 +1,278 @@
+//! The bytes: golden files both ways, and what happens to damaged ones.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod support;
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use support::{Recipe, Size, key, keys};
+use tamis::{AnyFilter, Error, Filter, Insert, KeyHasher, Kind, Persist};
+
+const ITEMS: u64 = 700;
+
+/// Every kind, block size and hash, small enough to keep.
+fn golden() -> Vec<(String, Recipe)> {
+    let mut all = Vec::new();
+    for kind in Kind::ALL {
+        for (name, hasher, block_bits) in [
+            ("xxh3-512", KeyHasher::xxh3(0), 512),
+            ("xxh3-seed-256", KeyHasher::xxh3(0xdead_beef_0042), 256),
+            ("siphash-512", KeyHasher::siphash(7 << 90 | 0x1234), 512),
+        ] {
+            let mut recipe = Recipe::new(kind, ITEMS, Size::Fpr(0.01));
+            recipe.hasher = hasher;
+            recipe.block_bits = block_bits;
+            all.push((format!("{kind}-{name}.tamis"), recipe));
+        }
+    }
+    all
+}
+
+fn build(recipe: &Recipe) -> AnyFilter {
+    let mut filter = recipe.build().unwrap();
+    for key in keys(1, ITEMS) {
+        filter.insert(&key);
+    }
+    filter
+}
+
+fn golden_path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/v1")
+        .join(name)
+}
+
+/// Set `TAMIS_WRITE_GOLDEN` once, when a kind is added. Files that exist are
+/// never rewritten: they are what strangers have on their disks.
+#[test]
+fn builds_reproduce_the_golden_files() {
+    for (name, recipe) in golden() {
+        let path = golden_path(&name);
+        let bytes = build(&recipe).to_bytes();
+        if std::env::var_os("TAMIS_WRITE_GOLDEN").is_some() && !path.exists() {
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        let stored = std::fs::read(&path)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(bytes == stored, "{name}: the bytes have changed");
+    }
+}
+
+#[test]
+fn golden_files_open_and_answer() {
+    for (name, recipe) in golden() {
+        let filter = AnyFilter::open(golden_path(&name)).unwrap();
+        filter.verify().unwrap();
+        assert_eq!(filter.kind(), recipe.kind, "{name}");
+        assert_eq!(*filter.hasher(), recipe.hasher, "{name}");
+        let stats = filter.stats();
+        assert_eq!((stats.items, stats.design_items), (ITEMS, ITEMS));
+        assert!(keys(1, ITEMS).all(|key| filter.contains(&key)), "{name}");
+        let wrong = keys(2, 2000).filter(|key| filter.contains(key)).count();
+        assert!(wrong < 60, "{name}: {wrong} false positives of 2000");
+    }
+}
+
+#[test]
+fn empty_filters_survive_the_journey() {
+    for kind in Kind::ALL {
+        let filter = Recipe::new(kind, 0, Size::Fpr(0.01)).build().unwrap();
+        let bytes = filter.to_bytes();
+        let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+        view.verify().unwrap();
+        assert_eq!(view.stats().items, 0);
+        assert!(!view.contains("anything"));
+        assert_eq!(view.to_bytes(), bytes);
+    }
+}
+
+/// What must hold for any bytes at all: an error, or a filter that answers
+/// without panicking.
+fn survive(bytes: &[u8]) -> Result<(), Error> {
+    let filter = AnyFilter::from_bytes(bytes)?;
+    let mut found = Vec::new();
+    filter.contains_hash_batch(&[0, 1, u64::MAX, 1 << 63], &mut found);
+    assert_eq!(found.len(), 4);
+    filter.contains("apple");
+    let verified = filter.verify();
+    let _ = filter.stats();
+    verified
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    for (name, recipe) in golden() {
+        let bytes = build(&recipe).to_bytes();
+        survive(&bytes).unwrap();
+        // Every byte, every bit in turn.
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(survive(&damaged).is_err(), "{name}: byte {at}");
+        }
+    }
+}
+
+#[test]
+fn every_missing_or_extra_byte_is_found_at_once() {
+    let (_, recipe) = golden().swap_remove(3);
+    let bytes = build(&recipe).to_bytes();
+    for len in 0..bytes.len() {
+        assert!(AnyFilter::from_bytes(&bytes[..len]).is_err(), "{len}");
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(matches!(
+        AnyFilter::from_bytes(&longer[..]),
+        Err(Error::Length { .. })
+    ));
+    for at in (0..bytes.len()).step_by(13) {
+        let mut inserted = bytes.clone();
+        inserted.insert(at, 0);
+        assert!(survive(&inserted).is_err(), "inserted at {at}");
+        let mut removed = bytes.clone();
+        removed.remove(at);
+        assert!(survive(&removed).is_err(), "removed at {at}");
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let (_, recipe) = golden().swap_remove(0);
+    let bytes = build(&recipe).to_bytes();
+    let error =
+        |bytes: &[u8]| AnyFilter::from_bytes(bytes).unwrap_err().to_string();
+    assert!(error(b"").contains("too short"));
+    assert!(error(b"a text file").contains("not a tamis file"));
+    assert!(error(&bytes[..100]).contains("too short"));
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    assert!(error(&newer).contains("version 2"), "{}", error(&newer));
+    let mut flipped = bytes.clone();
+    flipped[40] ^= 1;
+    assert!(error(&flipped).contains("checksum of the header"));
+    let other = tamis::Split::from_bytes(&bytes[..]).unwrap_err();
+    assert_eq!(
+        other.to_string(),
+        "the file holds a bloom filter, not a split filter"
+    );
+}
+
+/// A header may be *valid* (its checksum is right) and still lie. Nothing is
+/// allocated or read on its word.
+#[test]
+fn resealed_headers_cannot_lie() {
+    let (_, recipe) = golden().swap_remove(3);
+    let bytes = build(&recipe).to_bytes();
+    let header = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+    let reseal = |edit: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = bytes.clone();
+        edit(&mut bytes);
+        let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..header - 8]);
+        bytes[header - 8..header].copy_from_slice(&sum.to_le_bytes());
+        survive(&bytes)
+    };
+    reseal(&|_| {}).unwrap();
+    let u64_at = |at: usize, value: u64| {
+        reseal(&move |bytes: &mut Vec<u8>| {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        })
+    };
+    // Blocks: none, too many, so many that their bytes overflow.
+    for blocks in [0, 1, 1 << 40, 1 << 55, 1 << 58, u64::MAX] {
+        assert!(u64_at(72, blocks).is_err(), "{blocks} blocks");
+    }
+    // Block bits and probes.
+    for word in [0, 512, 512 | 33 << 32, 64 | 5 << 32, u64::MAX] {
+        assert!(u64_at(80, word).is_err(), "{word:#x}");
+    }
+    // Section: tag, reserved, offset, length.
+    for at in [88, 96, 104] {
+        for value in [0, 1, 64, 1 << 32, u64::MAX - 63, u64::MAX] {
+            assert!(u64_at(at, value).is_err(), "{at}: {value:#x}");
+        }
+    }
+    // File length, and a rate that is none.
+    assert!(u64_at(32, u64::MAX).is_err());
+    for fpr in [f64::NAN, f64::INFINITY, -0.5, 1.5] {
+        assert!(u64_at(56, fpr.to_bits()).is_err(), "{fpr}");
+    }
+    // A count of keys that contradicts the bits is found by verify.
+    assert!(matches!(u64_at(40, 0), Err(Error::Inconsistent(_))));
+    // Unknown kind, hash and flags.
+    for at in [10, 12, 14, 70] {
+        let result = reseal(&|bytes: &mut Vec<u8>| bytes[at] = 0xee);
+        assert!(result.is_err(), "byte {at}");
+    }
+    // A seed wider than XXH3 takes.
+    assert!(u64_at(24, 1).is_err());
+}
+
+#[test]
+fn saving_is_atomic_and_polite() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("filter.tamis");
+    let (_, recipe) = golden().swap_remove(1);
+    let filter = build(&recipe);
+    filter.save(&path, false).unwrap();
+    assert!(filter.save(&path, false).is_err(), "must not overwrite");
+    filter.save(&path, true).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes());
+    let missing = directory.path().join("no/such/directory");
+    assert!(matches!(filter.save(missing, true), Err(Error::Io(_))));
+    // Nothing is left behind.
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    let error = AnyFilter::open(directory.path()).unwrap_err();
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+        with_magic: bool,
+    ) {
+        let mut bytes = bytes;
+        if with_magic && bytes.len() > 10 {
+            bytes[..8].copy_from_slice(b"\x89TAMIS\r\n");
+            bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+        }
+        prop_assert!(survive(&bytes).is_err());
+    }
+
+    #[test]
+    fn damage_never_panics_and_is_found(
+        which in 0usize..9,
+        edits in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+    ) {
+        let (_, recipe) = golden().swap_remove(which);
+        let bytes = build(&recipe).to_bytes();
+        let mut damaged = bytes.clone();
+        for (at, value) in edits {
+            let at = at % damaged.len();
+            damaged[at] = value;
+        }
+        prop_assert_eq!(survive(&damaged).is_err(), damaged != bytes);
+    }
+
+    #[test]
+    fn views_answer_like_their_owner(
+        which in 0usize..3, misalign in 0usize..64, probe: u64,
+    ) {
+        let recipe = Recipe::new(Kind::ALL[which], 200, Size::Fpr(0.02));
+        let mut filter = recipe.build().unwrap();
+        for i in 0..200 {
+            filter.insert(&key(1, i));
+        }
+        let mut buffer = vec![0; misalign];
+        buffer.extend(filter.to_bytes());
+        let view = AnyFilter::from_bytes(&buffer[misalign..]).unwrap();
+        for i in 0..200 {
+            prop_assert!(view.contains(&key(1, i)));
+        }
+        prop_assert_eq!(view.contains_hash(probe), filter.contains_hash(probe));
+        prop_assert_eq!(view.stats(), filter.stats());
+        prop_assert_eq!(view.into_owned().unwrap().to_bytes(), filter.to_bytes());
+    }
+}
