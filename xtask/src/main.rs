@@ -1,1 +1,100 @@
-fn main() {}
+//! `cargo xtask VERB`: everything a contributor types.
+//!
+//! No dependencies on purpose: this is compiled before anything else.
+
+mod demo;
+mod msrv;
+mod run;
+
+use std::process::ExitCode;
+
+use run::{Cargo, Result, step};
+
+const USAGE: &str = "\
+cargo xtask VERB
+
+  demo   build a filter from the key list in data/, query it, show its numbers
+  test   everything CI checks: format, lints, tests, docs, no_std, loom, MSRV
+  slow   the tests that need minutes and gigabytes
+  plots  draw the pictures of the documents again
+  fuzz   [SECONDS] run both fuzz targets (default 120 s each)
+  loom   the lock-free insertion in every interleaving
+  msrv   compile with the oldest supported Rust
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = arguments.iter().map(String::as_str);
+    let result = match (words.next(), words.next()) {
+        (Some("demo"), None) => demo::demo(),
+        (Some("test"), None) => test(),
+        (Some("slow"), None) => slow(),
+        (Some("plots"), None) => {
+            Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
+        }
+        (Some("loom"), None) => loom(),
+        (Some("msrv"), None) => msrv::msrv(),
+        (Some("fuzz"), seconds) => fuzz(seconds.unwrap_or("120")),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> Result {
+    step("format");
+    Cargo::new("fmt --all --check").run()?;
+    step("lints");
+    Cargo::new("clippy --workspace --all-targets -- -D warnings").run()?;
+    step("tests");
+    Cargo::new("test --workspace").run()?;
+    step("documentation");
+    Cargo::new("doc --workspace --no-deps")
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run()?;
+    step("without std");
+    Cargo::new("clippy -p tamis --no-default-features -- -D warnings")
+        .run()?;
+    loom()?;
+    msrv::msrv()
+}
+
+fn slow() -> Result {
+    step("slow tests");
+    Cargo::new(
+        "test --release -p tamis --features slow-tests --test statistics \
+         -- --nocapture hundreds_of_millions",
+    )
+    .run()
+}
+
+/// loom replaces the atomics, so it is a build of its own.
+fn loom() -> Result {
+    step("loom");
+    Cargo::new("test -p tamis --lib --target-dir target/loom shared")
+        .env("RUSTFLAGS", "--cfg loom")
+        .run()
+}
+
+fn fuzz(seconds: &str) -> Result {
+    for target in ["bytes", "operations"] {
+        step(&format!("fuzzing {target}"));
+        // libFuzzer's instrumentation needs compiler flags that stable Rust
+        // accepts only with this variable.
+        Cargo::new("fuzz run")
+            .arg(target)
+            .arg("--")
+            .arg(&format!("-max_total_time={seconds}"))
+            .env("RUSTC_BOOTSTRAP", "1")
+            .run()?;
+    }
+    Ok(())
+}

@@ -3,6 +3,11 @@
 
 extern crate alloc;
 
+/// The examples of the repository's front page, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct RepositoryReadme;
+
 mod batch;
 mod block;
 mod error;

@@ -44,8 +44,11 @@ mod x86 {
     use crate::block::bloom::Avx2;
 
     pub(super) fn run<T: Task>(backend: Avx2, task: T) -> T::Output {
+        /// # Safety
+        ///
+        /// The processor must have the features named.
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-        fn with_features<T: Task>(backend: Avx2, task: T) -> T::Output {
+        unsafe fn with_features<T: Task>(backend: Avx2, task: T) -> T::Output {
             task.run(backend)
         }
         // SAFETY: a value of type `Avx2` exists only if the processor has

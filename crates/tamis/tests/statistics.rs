@@ -111,6 +111,28 @@ fn every_block_is_reached() {
     }
 }
 
+/// The tables in the documentation of the types.
+#[test]
+fn documented_sizes_are_the_theorys() {
+    let documented = [
+        (Kind::Bloom, [9.59, 14.38, 19.17]),
+        (Kind::Blocked, [9.92, 15.55, 22.03]),
+        (Kind::Split, [9.66, 14.63, 19.82]),
+    ];
+    assert_eq!(documented.len(), Kind::ALL.len());
+    for (kind, sizes) in documented {
+        for (fpr, size) in [0.01, 0.001, 0.0001].into_iter().zip(sizes) {
+            let predicted = match kind {
+                Kind::Bloom => tamis_theory::standard::for_fpr(fpr),
+                Kind::Blocked => tamis_theory::blocked::for_fpr(512, fpr),
+                _ => tamis_theory::split::for_fpr(512, fpr),
+            };
+            let bits = predicted.unwrap().bits_per_key;
+            assert!((bits - size).abs() < 0.005, "{kind} {fpr}: {bits}");
+        }
+    }
+}
+
 #[test]
 fn overload_is_seen_and_loses_nothing() {
     for kind in Kind::ALL {

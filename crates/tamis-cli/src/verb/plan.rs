@@ -154,8 +154,8 @@ fn recommend(
         None => 1.0 - design.fpr / one_line.fpr,
     };
     let (worth, what) = match target {
-        Some(_) => (WORTH_MEMORY, "memory"),
-        None => (WORTH_FPR, "false positives"),
+        Some(_) => (WORTH_MEMORY, "less memory"),
+        None => (WORTH_FPR, "fewer false positives"),
     };
     let better = designs[1..]
         .iter()
@@ -165,7 +165,7 @@ fn recommend(
         Some(design) => (
             design.kind,
             format!(
-                "{} has {:.0} % less {what} than blocked for {:.3} instead \
+                "{} has {:.0} % {what} than blocked for {:.3} instead \
                  of 1 block read per lookup.",
                 design.kind,
                 100.0 * gain(design),
@@ -181,7 +181,7 @@ fn recommend(
                 one_line.kind,
                 format!(
                     "blocked reads one block whatever is asked; {}, the best \
-                     of the others, would have {:.1} % less {what} and read \
+                     of the others, would have {:.1} % {what} and read \
                      {:.2} blocks per lookup.",
                     rival.kind,
                     100.0 * gain(rival),

@@ -18,7 +18,7 @@ use crate::storage::Owned;
 ///
 /// | 512-bit blocks | |
 /// |---|---|
-/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.93 / 15.55 / 22.07 |
+/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.92 / 15.55 / 22.03 |
 /// | FPR at load r | E\[(X/B)^k\], X bits set by k Poisson(r) throws: `tamis_theory::blocked` |
 /// | lines per hit / miss / insert | 1 / 1 / 1 |
 /// | merge, fold | exact |

@@ -18,7 +18,7 @@ use crate::storage::Owned;
 ///
 /// | 512-bit blocks | |
 /// |---|---|
-/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.67 / 14.66 / 19.82 |
+/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.66 / 14.63 / 19.82 |
 /// | FPR at load r | E\[(X/B)^k1\] E\[(X/B)^k2\], k1 + k2 = k: `tamis_theory::split` |
 /// | lines per hit / miss / insert | 2 / 1.15 (8 bits per key) to 1.0002 (40) / 2 |
 /// | merge, fold | exact |

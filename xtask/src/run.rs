@@ -1,0 +1,58 @@
+//! Running other programs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, String>;
+
+/// Announces what comes next.
+pub(crate) fn step(what: &str) {
+    println!("\n== {what}");
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
+
+/// A cargo command, in the root of the repository.
+pub(crate) struct Cargo(Command);
+
+impl Cargo {
+    pub(crate) fn new(words: &str) -> Self {
+        let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(root()).args(words.split_whitespace());
+        Self(command)
+    }
+
+    pub(crate) fn arg(mut self, word: &str) -> Self {
+        self.0.arg(word);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    pub(crate) fn run(self) -> Result {
+        run(self.0)
+    }
+}
+
+/// Runs a command, showing it, and fails if it does.
+pub(crate) fn run(mut command: Command) -> Result {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let shown = words.join(" ");
+    println!("$ {shown}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{shown}` failed: {status}")),
+        Err(error) => Err(format!("`{shown}` cannot be run: {error}")),
+    }
+}
