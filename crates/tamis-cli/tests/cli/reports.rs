@@ -1,0 +1,188 @@
+//! What `info` and `plan` say.
+
+use serde_json::Value;
+use tamis_theory::{Prediction, blocked, split, standard};
+
+use crate::support::{KINDS, Lab, lines};
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+#[test]
+fn info_tells_all_there_is() {
+    let lab = Lab::new();
+    lab.write("keys", lines(1, 30_000));
+    for kind in KINDS {
+        let build = lab.run(&format!(
+            "build keys -o {kind} --kind {kind} --fpr 0.01 --seed 77 --json"
+        ));
+        let info = lab.info(kind);
+        assert_eq!(build.json(), info, "build and info disagree");
+        for name in [
+            "kind",
+            "format_version",
+            "hash",
+            "seed",
+            "items",
+            "design_items",
+            "bits_per_key",
+            "bytes",
+            "expected_fpr",
+            "design_fpr",
+            "reads_hit",
+            "reads_miss",
+            "over_design",
+        ] {
+            assert!(!info[name].is_null(), "{kind}: no {name} in {info}");
+        }
+        assert_eq!(info["kind"], kind);
+        assert_eq!(info["format_version"], tamis::FORMAT_VERSION);
+        assert_eq!(info["hash"], "xxh3");
+        assert_eq!(info["seed"], 77);
+        assert_eq!(info["items"], 30_000);
+        assert_eq!(info["design_items"], 30_000);
+        assert_eq!(info["over_design"], false);
+        let bytes = lab.read(kind).len();
+        assert_eq!(info["bytes"], bytes);
+
+        let design = match kind {
+            "bloom" => standard::for_fpr(0.01),
+            "blocked" => blocked::for_fpr(512, 0.01),
+            _ => split::for_fpr(512, 0.01),
+        };
+        let design = design.unwrap();
+        assert!(float(&info["design_fpr"]) <= 0.01, "{kind}");
+        close(&info["design_fpr"], design.fpr, 1e-9);
+        // Whole blocks, an even number of them: two in some 590.
+        close(&info["bits_per_key"], design.bits_per_key, 0.004);
+        let header_apart = (bytes - 128) as f64 * 8.0 / 30_000.0;
+        close(&info["bits_per_key"], header_apart, 1e-9);
+        close(&info["expected_fpr"], 0.01, 0.05);
+        close(&info["reads_hit"], design.reads_hit, 1e-9);
+        close(&info["reads_miss"], design.reads_miss, 0.02);
+
+        let table = lab.run(&format!("info {kind}"));
+        let table = table.done().text();
+        for part in [kind, "30,000", "xxh3", "seed 77"] {
+            assert!(table.contains(part), "{part}: {table}");
+        }
+        assert!(!table.contains("OVER"), "{table}");
+    }
+}
+
+fn close(value: &Value, expected: f64, relative: f64) {
+    let value = float(value);
+    assert!(
+        (value - expected).abs() <= relative * expected.abs(),
+        "{value} is not {expected} within {relative}"
+    );
+}
+
+#[test]
+fn a_filter_over_its_design_says_so() {
+    let lab = Lab::new();
+    lab.write("design", lines(1, 5_000));
+    lab.write("more", lines(2, 20_000));
+    for kind in KINDS {
+        lab.run(&format!("build design -o {kind} --kind {kind} --fpr 0.01"))
+            .done();
+        let before = lab.info(kind);
+        assert_eq!(before["over_design"], false);
+        let after = lab.run(&format!("add {kind} more --json")).json();
+        assert_eq!(after, lab.info(kind));
+        assert_eq!(after["over_design"], true, "{kind}");
+        assert_eq!(after["design_fpr"], before["design_fpr"]);
+        assert!(float(&after["expected_fpr"]) > 0.2, "{kind}: {after}");
+        assert_eq!(after["bytes"], before["bytes"]);
+        let table = lab.run(&format!("info {kind}"));
+        assert!(table.text().contains("OVER DESIGN"), "{table:?}");
+        // Full as it is, it has lost nothing.
+        lab.run(&format!("query -v {kind} design more")).nothing();
+    }
+}
+
+#[test]
+fn seeds_are_random_where_they_guard_and_fixed_where_asked() {
+    let lab = Lab::new();
+    lab.write("keys", lines(1, 1_000));
+    let build = |name: &str, settings: &str| {
+        lab.run(&format!("build keys -o {name} --fpr 0.01 {settings}")).done();
+        lab.read(name)
+    };
+    let seed = |file: &[u8]| file[16..32].to_vec();
+    let secret = build("secret", "--hash siphash");
+    let another = build("another", "--hash siphash");
+    assert_ne!(seed(&secret), seed(&another));
+    assert!(secret[128..] != another[128..]);
+    lab.run("query -v secret keys").nothing();
+    lab.run("query -v another keys").nothing();
+    assert_eq!(lab.info("secret")["hash"], "siphash");
+
+    let hex = build("hex", "--hash siphash --seed 0x75bcd15");
+    let decimal = build("decimal", "--hash siphash --seed 123456789");
+    assert!(hex == decimal);
+    assert_eq!(lab.info("hex")["seed"], 123_456_789);
+    lab.run("query -v hex keys").nothing();
+
+    let plain = build("plain", "");
+    assert!(plain == build("zero", "--seed 0"));
+    assert!(plain != build("one", "--seed 1"));
+    lab.run("query -v one keys").nothing();
+}
+
+#[test]
+fn plans_are_the_theory() {
+    let lab = Lab::new();
+    let check = |size: &str, expected: [(&str, Prediction); 3]| {
+        let plan = lab
+            .run(&format!("plan --items 1e9 {size} --json --miss-share 0.75"))
+            .json();
+        assert_eq!(plan["items"], 1_000_000_000);
+        let designs = plan["designs"].as_array().unwrap();
+        let names: Vec<&Value> =
+            designs.iter().map(|design| &design["kind"]).collect();
+        assert!(names.contains(&&plan["recommended"]), "{plan}");
+        for (kind, theory) in expected {
+            let design = designs
+                .iter()
+                .find(|design| design["kind"] == kind)
+                .unwrap_or_else(|| panic!("no {kind} in {plan}"));
+            // The last digit may suffer on its way through the text.
+            close(&design["bits_per_key"], theory.bits_per_key, 1e-15);
+            close(&design["fpr"], theory.fpr, 1e-15);
+            close(&design["reads_hit"], theory.reads_hit, 1e-15);
+            close(&design["reads_miss"], theory.reads_miss, 1e-15);
+            assert_eq!(design["probes"], theory.probes, "{kind}");
+            let mean = 0.75 * theory.reads_miss + 0.25 * theory.reads_hit;
+            close(&design["reads"], mean, 1e-12);
+            close(&design["bytes"], 1.25e8 * theory.bits_per_key, 1e-7);
+        }
+        let table = lab.run(&format!("plan --items 1e9 {size}"));
+        let table = table.done().text();
+        for kind in KINDS {
+            assert!(table.contains(kind), "{table}");
+        }
+        assert!(table.contains("Recommended: "), "{table}");
+    };
+    for fpr in [0.05, 0.01, 0.001, 1e-6] {
+        check(
+            &format!("--fpr {fpr}"),
+            [
+                ("bloom", standard::for_fpr(fpr).unwrap()),
+                ("blocked", blocked::for_fpr(512, fpr).unwrap()),
+                ("split", split::for_fpr(512, fpr).unwrap()),
+            ],
+        );
+    }
+    for bits in [4.0, 10.0, 16.5, 40.0] {
+        check(
+            &format!("--bits-per-key {bits}"),
+            [
+                ("bloom", standard::best(bits).unwrap()),
+                ("blocked", blocked::best(512, bits).unwrap()),
+                ("split", split::best(512, bits).unwrap()),
+            ],
+        );
+    }
+}
