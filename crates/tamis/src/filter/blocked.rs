@@ -65,7 +65,8 @@ impl Layout for BlockedLayout {
 
     #[inline(always)]
     fn part(&self, hash: u64, _part: u32) -> (u64, Probes) {
-        let probes = Probes { hash, count: self.geometry.probes };
+        let Geometry { block_bits: bits, probes: count, .. } = self.geometry;
+        let probes = Probes { hash, count, bits };
         (self.placement.block(hash), probes)
     }
 

@@ -161,7 +161,7 @@ fn mask(bit: u32) -> u64 {
 /// the filter speaks of.
 pub(crate) fn set_shared(words: &[AtomicU64], probe: impl BlockProbe) -> bool {
     let mut new = false;
-    probe.for_each_bit(words.len() as u32 * 64, |bit| {
+    probe.for_each_bit(|bit| {
         let word = &words[bit as usize / 64];
         let before = word.fetch_or(mask(bit), Ordering::Release);
         new |= before & mask(bit) == 0;
@@ -174,7 +174,7 @@ pub(crate) fn covered_shared(
     probe: impl BlockProbe,
 ) -> bool {
     let mut all = true;
-    probe.for_each_bit(words.len() as u32 * 64, |bit| {
+    probe.for_each_bit(|bit| {
         let word = words[bit as usize / 64].load(Ordering::Acquire);
         all &= word & mask(bit) != 0;
     });
@@ -260,8 +260,10 @@ mod tests {
         loom::model(|| {
             let words: Arc<[AtomicU64; 4]> =
                 Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
-            let keys =
-                [Probes { hash: 3, count: 2 }, Probes { hash: 9, count: 2 }];
+            let keys = [
+                Probes { hash: 3, count: 2, bits: 256 },
+                Probes { hash: 9, count: 2, bits: 256 },
+            ];
             let other = words.clone();
             let inserting = thread::spawn(move || {
                 set_shared(&other[..], keys[0]);

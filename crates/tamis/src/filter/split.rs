@@ -79,7 +79,7 @@ impl Layout for SplitLayout {
         let (block, hash) = self.placement.block(hash, part);
         let [first, second] = self.halves();
         let count = if part == 0 { first } else { second };
-        (block, Probes { hash, count })
+        (block, Probes { hash, count, bits: self.geometry.block_bits })
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

@@ -7,11 +7,12 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m256i, _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpgt_epi32,
-    _mm256_loadu_si256, _mm256_permutevar8x32_epi32, _mm256_set_epi64x,
+    __m256i, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
+    _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpgt_epi32,
+    _mm256_cvtepu16_epi32, _mm256_loadu_si256, _mm256_permutevar8x32_epi32,
     _mm256_set1_epi32, _mm256_setr_epi32, _mm256_slli_epi32,
     _mm256_sllv_epi32, _mm256_srai_epi32, _mm256_srli_epi32,
-    _mm256_srlv_epi32, _mm256_testc_si256,
+    _mm256_testc_si256,
 };
 
 use super::{Backend, LANES, Probes};
@@ -56,10 +57,12 @@ impl Backend for Avx2 {
             let (a, b) = probes.words(group);
             let covered = if let Ok(wide) = block.try_into() {
                 // SAFETY: `self` proves that AVX2 is there.
-                unsafe { covers_512(wide, a, b, left) }
+                unsafe { covers_512(wide, positions(a, b, probes.bits), left) }
             } else if let Ok(narrow) = block.try_into() {
                 // SAFETY: as above.
-                unsafe { covers_256(narrow, a, b, left) }
+                unsafe {
+                    covers_256(narrow, positions(a, b, probes.bits), left)
+                }
             } else {
                 false
             };
@@ -72,21 +75,19 @@ impl Backend for Avx2 {
     }
 }
 
-/// The eight positions of a group, one a lane, with bits above the ninth
-/// left in: each use below masks or shifts them away.
+/// The eight positions of a group, one a lane.
 ///
 /// # Safety
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-unsafe fn positions(a: u64, b: u64) -> __m256i {
-    // The same 64 bits; the intrinsic just happens to take signed words.
-    let (a, b) = (a as i64, b as i64);
-    // SAFETY: AVX2 by this function's contract.
+unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
+    // SAFETY: AVX2 by this function's contract. The casts keep all bits:
+    // the intrinsics happen to take signed words, and `bits` is at most 512.
     unsafe {
-        let words = _mm256_set_epi64x(b, a, a, a);
-        let shifts = _mm256_setr_epi32(0, 0, 9, 9, 18, 18, 0, 0);
-        _mm256_srlv_epi32(words, shifts)
+        let fields = _mm_set_epi64x(b as i64, a as i64);
+        let scaled = _mm_mulhi_epu16(fields, _mm_set1_epi16(bits as i16));
+        _mm256_cvtepu16_epi32(scaled)
     }
 }
 
@@ -112,14 +113,13 @@ unsafe fn wanted(positions: __m256i, count: u32) -> __m256i {
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-unsafe fn covers_512(block: &[u8; 64], a: u64, b: u64, count: u32) -> bool {
+unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
     let [lower, upper] = [block.as_ptr(), block[32..].as_ptr()];
     // SAFETY: AVX2 by this function's contract; both loads are unaligned
     // loads of 32 bytes inside the 64 of `block`.
     unsafe {
         let lower = _mm256_loadu_si256(lower.cast());
         let upper = _mm256_loadu_si256(upper.cast());
-        let at = positions(a, b);
         // The permutation uses three bits of the word index; the fourth
         // (bit 8 of the position) chooses the register.
         let word = _mm256_srli_epi32::<5>(at);
@@ -137,12 +137,11 @@ unsafe fn covers_512(block: &[u8; 64], a: u64, b: u64, count: u32) -> bool {
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-unsafe fn covers_256(block: &[u8; 32], a: u64, b: u64, count: u32) -> bool {
+unsafe fn covers_256(block: &[u8; 32], at: __m256i, count: u32) -> bool {
     // SAFETY: AVX2 by this function's contract; the load is an unaligned
     // load of the 32 bytes of `block`.
     unsafe {
         let words = _mm256_loadu_si256(block.as_ptr().cast());
-        let at = positions(a, b);
         let found =
             _mm256_permutevar8x32_epi32(words, _mm256_srli_epi32::<5>(at));
         _mm256_testc_si256(found, wanted(at, count)) == 1

@@ -1,22 +1,15 @@
 //! The local Bloom block: a key sets `probes` (k) bits inside one block of
-//! 256 or 512 bits.
+//! 256 or 512 bits, or inside the part of it that is not taken by counters.
 //!
 //! Positions are independent and uniform *with repetition*, which is the
 //! model the exact formula E\[(X/B)^k\] of `tamis-theory` describes. Eight
-//! positions come from two stretched words:
+//! positions come from the eight 16-bit fields of two stretched words, each
+//! scaled to the block by a 16-bit multiply-shift: one instruction for all
+//! eight in SSE2, for any number of bits and not only powers of two.
 //!
-//! ```text
-//! lane        0        1        2        3        4        5        6       7
-//! word        a        a        a        a        a        a        b       b
-//! bits      0..9   32..41    9..18   41..50   18..27   50..59    0..9  32..41
-//! ```
-//!
-//! Why not the obvious one 9-bit slice after another: this arrangement is
-//! one broadcast, one blend and one variable 32-bit shift in AVX2, and a
-//! lane never straddles two 32-bit halves. Why not `hash * salt[lane]` on 32
-//! bits, as split-block filters do: with 32 bits behind all positions two
-//! keys of a block coincide with probability 2^-32, a floor that shows from
-//! 24 bits per key on.
+//! Why not 32-bit `hash * salt[lane]`, as split-block filters do: with 32
+//! bits behind all positions two keys of a block coincide with probability
+//! 2^-32, a floor that shows from 24 bits per key on.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
@@ -42,6 +35,8 @@ pub struct Probes {
     pub(crate) hash: u64,
     /// How many positions.
     pub(crate) count: u32,
+    /// Positions lie below this.
+    pub(crate) bits: u32,
 }
 
 impl Probes {
@@ -57,9 +52,9 @@ impl Probes {
 ///
 /// Public only because the sealed `Layout` names it.
 pub trait BlockProbe: Copy {
-    /// Calls `f` with every bit position below `block_bits`.
+    /// Calls `f` with every bit position.
     #[doc(hidden)]
-    fn for_each_bit(self, block_bits: u32, f: impl FnMut(u32));
+    fn for_each_bit(self, f: impl FnMut(u32));
 
     /// Whether every bit is set in `block`.
     #[doc(hidden)]
@@ -70,7 +65,7 @@ pub trait BlockProbe: Copy {
     #[inline(always)]
     fn set(self, block: &mut [u8]) -> bool {
         let mut changed = false;
-        self.for_each_bit(block.len() as u32 * 8, |bit| {
+        self.for_each_bit(|bit| {
             let byte = &mut block[bit as usize / 8];
             let mask = 1 << (bit % 8);
             changed |= *byte & mask == 0;
@@ -82,15 +77,15 @@ pub trait BlockProbe: Copy {
 
 impl BlockProbe for Probes {
     #[inline(always)]
-    fn for_each_bit(self, block_bits: u32, mut f: impl FnMut(u32)) {
+    fn for_each_bit(self, mut f: impl FnMut(u32)) {
         let mut left = self.count;
         let mut group = 0;
         while left > 0 {
             let (a, b) = self.words(group);
             for lane in 0..left.min(LANES) {
-                let word = if lane < 6 { a } else { b };
-                let shift = 32 * (lane % 2) + 9 * (lane % 6 / 2);
-                f((word >> shift) as u32 & (block_bits - 1));
+                let word = if lane < LANES / 2 { a } else { b };
+                let field = (word >> (16 * (lane % 4))) as u32 & 0xffff;
+                f((field * self.bits) >> 16);
             }
             left -= left.min(LANES);
             group += 1;
@@ -109,7 +104,7 @@ pub struct OneBit(pub(crate) u32);
 
 impl BlockProbe for OneBit {
     #[inline(always)]
-    fn for_each_bit(self, _block_bits: u32, mut f: impl FnMut(u32)) {
+    fn for_each_bit(self, mut f: impl FnMut(u32)) {
         f(self.0);
     }
 
@@ -191,15 +186,21 @@ impl FillHistogram {
     }
 
     /// How many uniform throws would have set this many bits: the inverse
-    /// of E\[X\] = B (1 - (1 - 1/B)^throws), block by block.
+    /// of E\[X\] = B (1 - (1 - 1/B)^throws), block by block, less the bias
+    /// of inverting a mean, (e^x - 1 - x) / 2 throws a block at x throws a
+    /// bit.
     ///
     /// A full block only says "at least": it counts as if half a bit were
     /// left, so that the estimate stays finite and grows with the damage.
     pub(crate) fn estimated_throws(&self) -> f64 {
         let bits = self.block_bits();
-        let scale = 1.0 / libm::log1p(-1.0 / bits);
-        let per_block =
-            self.mean(|fill| scale * libm::log1p(-fill.min(1.0 - 0.5 / bits)));
+        let scale = -1.0 / libm::log1p(-1.0 / bits);
+        let per_block = self.mean(|fill| {
+            let clear = (1.0 - fill).max(0.5 / bits);
+            let per_bit = -libm::log(clear);
+            let bias = 0.5 * (1.0 / clear - 1.0 - per_bit);
+            (scale * per_bit - bias).max(0.0)
+        });
         per_block * self.total() as f64
     }
 }
@@ -231,18 +232,20 @@ mod tests {
             count in 1u32..=32,
             keys in proptest::collection::vec(any::<u64>(), 0..60),
             wide: bool,
+            taken in 0u32..60,
             clear in proptest::option::of(0u32..512),
         )| {
             let mut block = [0u8; 64];
             let block = &mut block[..if wide { 64 } else { 32 }];
-            for hash in keys {
-                Probes { hash, count }.set(block);
-            }
-            let probes = Probes { hash, count };
             let bits = block.len() as u32 * 8;
+            let probes = |hash| Probes { hash, count, bits: bits - taken };
+            for hash in keys {
+                probes(hash).set(block);
+            }
+            let probes = probes(hash);
             let naive = |block: &[u8]| {
                 let mut all = true;
-                probes.for_each_bit(bits, |bit| {
+                probes.for_each_bit(|bit| {
                     all &= block[bit as usize / 8] >> (bit % 8) & 1 == 1;
                 });
                 all
@@ -274,26 +277,40 @@ mod tests {
 
     #[test]
     fn positions_are_frozen() {
-        let mut seen = Vec::new();
-        let probes = Probes { hash: 0x0123_4567_89ab_cdef, count: 17 };
-        probes.for_each_bit(512, |bit| seen.push(bit));
+        let positions = |bits| {
+            let mut seen = Vec::new();
+            let hash = 0x0123_4567_89ab_cdef;
+            Probes { hash, count: 17, bits }
+                .for_each_bit(|bit| seen.push(bit));
+            seen
+        };
         assert_eq!(
-            seen,
+            positions(512),
             [
-                143, 457, 57, 444, 128, 181, 200, 263, 404, 371, 358, 448,
-                222, 511, 481, 242, 401
+                229, 324, 243, 389, 193, 467, 78, 277, 411, 502, 258, 335, 79,
+                259, 225, 364, 95
             ]
         );
-        let mut narrow = Vec::new();
-        probes.for_each_bit(256, |bit| narrow.push(bit));
-        let dropped: Vec<u32> = seen.iter().map(|bit| bit % 256).collect();
-        assert_eq!(narrow, dropped);
+        assert_eq!(
+            positions(256),
+            [
+                114, 162, 121, 194, 96, 233, 39, 138, 205, 251, 129, 167, 39,
+                129, 112, 182, 47
+            ]
+        );
+        assert_eq!(
+            positions(491),
+            [
+                219, 310, 233, 373, 185, 448, 74, 266, 394, 482, 248, 322, 76,
+                249, 216, 349, 91
+            ]
+        );
     }
 
     #[test]
     fn set_reports_whether_a_bit_was_new() {
         let mut block = [0; 64];
-        let probes = Probes { hash: 5, count: 8 };
+        let probes = Probes { hash: 5, count: 8, bits: 512 };
         assert!(probes.set(&mut block));
         assert!(!probes.set(&mut block));
         assert!(OneBit(3).set(&mut [0; 64]));
@@ -320,7 +337,7 @@ mod tests {
         for _ in 0..30_000 {
             hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
             let at = (stretch(hash, 63) % 1000) as usize * 64;
-            Probes { hash, count: 8 }.set(&mut bytes[at..at + 64]);
+            Probes { hash, count: 8, bits: 512 }.set(&mut bytes[at..at + 64]);
         }
         let throws = FillHistogram::of(&bytes, 512).estimated_throws();
         assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");

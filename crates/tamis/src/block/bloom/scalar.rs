@@ -13,7 +13,7 @@ impl Backend for Scalar {
     #[inline(always)]
     fn all_set(self, block: &[u8], probes: Probes) -> bool {
         let mut all = 1;
-        probes.for_each_bit(block.len() as u32 * 8, |bit| {
+        probes.for_each_bit(|bit| {
             all &= block[bit as usize / 8] >> (bit % 8);
         });
         all & 1 == 1
