@@ -28,8 +28,15 @@ fn check(recipe: Recipe, probes: u64) {
     let hits = false_positives(&filter, 2, probes);
     assert_binomial(hits, probes, stats.expected_fpr, &what);
     assert!(!stats.over_design, "{what}");
-    let estimate = stats.estimated_items / recipe.items as f64 - 1.0;
-    assert!(estimate.abs() < 0.01, "{what}: estimate off by {estimate}");
+    // With nine bits in ten set there is little left to estimate from.
+    let throws_per_bit = match (recipe.size, recipe.probes) {
+        (Size::BitsPerKey(bits), Some(probes)) => f64::from(probes) / bits,
+        _ => 0.7,
+    };
+    if throws_per_bit < 2.3 {
+        let estimate = stats.estimated_items / recipe.items as f64 - 1.0;
+        assert!(estimate.abs() < 0.01, "{what}: estimate off by {estimate}");
+    }
 }
 
 #[test]
