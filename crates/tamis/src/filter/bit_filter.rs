@@ -53,7 +53,7 @@ impl Geometry {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self> {
+    fn decode(bytes: &[u8], min_probes: u32) -> Result<Self> {
         let corrupt = |why| Error::Corrupt { field: "geometry", why };
         if bytes.len() != Self::ENCODED {
             return Err(corrupt("wrong length"));
@@ -64,20 +64,20 @@ impl Geometry {
             block_bits: at.u32()?,
             probes: at.u32()?,
         };
-        geometry.check().map_err(|error| match error {
+        geometry.check(min_probes).map_err(|error| match error {
             Error::InvalidArgument { why, .. } => corrupt(why),
             other => other,
         })?;
         Ok(geometry)
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self, min_probes: u32) -> Result<()> {
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         if !matches!(self.block_bits, 256 | 512) {
             return invalid("block bits", "a block has 256 or 512 bits");
         }
-        if !(1..=tamis_theory::MAX_PROBES).contains(&self.probes) {
-            return invalid("probes", "expected 1 to 32");
+        if !(min_probes..=tamis_theory::MAX_PROBES).contains(&self.probes) {
+            return invalid("probes", "expected 1 (split: 2) to 32");
         }
         // The standard filter addresses single bits with 64-bit numbers.
         if self.blocks == 0 || self.blocks > u64::MAX / 512 {
@@ -103,6 +103,9 @@ pub struct Measured {
 pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const KIND: Kind;
+    /// A part without a probe would be a block read for nothing.
+    #[doc(hidden)]
+    const MIN_PROBES: u32 = 1;
     #[doc(hidden)]
     type Probe: BlockProbe;
 
@@ -194,7 +197,7 @@ impl<L: Layout> BitFilter<L> {
         hasher: KeyHasher,
         counts: Counts,
     ) -> Result<Self> {
-        geometry.check()?;
+        geometry.check(L::MIN_PROBES)?;
         let bytes =
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
@@ -356,7 +359,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
                 found: header.kind.name(),
             });
         }
-        let geometry = Geometry::decode(&header.geometry)?;
+        let geometry = Geometry::decode(&header.geometry, L::MIN_PROBES)?;
         let bytes = geometry.payload().ok_or(Error::Corrupt {
             field: "geometry",
             why: "more blocks than a file can hold",

@@ -160,8 +160,9 @@ impl<L: Layout> Builder<L> {
 
     fn design(&self) -> Result<Prediction> {
         // Before the theory, which knows more block sizes than the blocks.
-        Geometry { blocks: 1, block_bits: self.block_bits, probes: 1 }
-            .check()?;
+        let block_bits = self.block_bits;
+        Geometry { blocks: 1, block_bits, probes: L::MIN_PROBES }
+            .check(L::MIN_PROBES)?;
         let design = match (self.size, self.probes) {
             (Size::Unknown, _) => {
                 return Err(Error::InvalidArgument {

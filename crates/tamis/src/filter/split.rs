@@ -57,6 +57,7 @@ impl SplitLayout {
 
 impl Layout for SplitLayout {
     const KIND: Kind = Kind::Split;
+    const MIN_PROBES: u32 = 2;
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {
@@ -70,8 +71,7 @@ impl Layout for SplitLayout {
 
     #[inline(always)]
     fn parts(&self) -> u32 {
-        // With one probe there is nothing to put in a second block.
-        self.geometry.probes.min(2)
+        2
     }
 
     #[inline(always)]
@@ -85,11 +85,10 @@ impl Layout for SplitLayout {
     fn measure(&self, fill: &FillHistogram) -> Measured {
         let [first, second] = self.halves();
         let pass = fill.pass(first);
-        let second_reads = if self.parts() == 2 { 1.0 } else { 0.0 };
         Measured {
             fpr: pass * fill.pass(second),
-            reads_hit: 1.0 + second_reads,
-            reads_miss: 1.0 + second_reads * pass,
+            reads_hit: 2.0,
+            reads_miss: 1.0 + pass,
         }
     }
 
