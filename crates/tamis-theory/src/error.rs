@@ -48,6 +48,64 @@ pub enum Error {
         /// The memory at which it was found.
         bits_per_key: f64,
     },
+    /// Fewer reads than keys to place: no scheme can put a share
+    /// `1 - overflow_fraction` of the keys into blocks with so few reads.
+    /// Raise one of the two until they sum to at least one.
+    #[error(
+        "{access_budget} reads per key cannot place all but \
+         {overflow_fraction} of the keys"
+    )]
+    Infeasible {
+        /// Average blocks read per insertion, as given.
+        access_budget: f64,
+        /// Share of keys in no block, as given.
+        overflow_fraction: f64,
+    },
+    /// The scheme cannot be optimal with an overflow this small. Allow at
+    /// least `least`, or more choices, or a smaller access budget.
+    #[error(
+        "an overflow fraction of {overflow_fraction} is outside the \
+         optimality region, which starts at {least}"
+    )]
+    OutsideRegion {
+        /// Share of keys in no block, as given.
+        overflow_fraction: f64,
+        /// The smallest share at which the scheme is optimal.
+        least: f64,
+    },
+    /// The shares of the levels are not positive numbers that sum to one.
+    /// Divide the number of blocks of each level by the total.
+    #[error(
+        "{levels} level shares sum to {sum}, expected 1 to 16 positive \
+         shares that sum to 1"
+    )]
+    LevelShares {
+        /// How many levels were given.
+        levels: usize,
+        /// What their shares sum to.
+        sum: f64,
+    },
+    /// Counter and tracking bits leave no room for the filter. Use fewer
+    /// tracking bits or larger blocks.
+    #[error(
+        "{counter_bits} counter and {tracking_bits} tracking bits leave no \
+         room in a block of {block_bits} bits"
+    )]
+    NoRoom {
+        /// Size of the block.
+        block_bits: u32,
+        /// Bits of it that count its keys.
+        counter_bits: u32,
+        /// Bits of it that remember refusals.
+        tracking_bits: u32,
+    },
+    /// The differential equations need more steps than allowed, because the
+    /// block loads are very large. The closed forms have no such limit.
+    #[error("the dynamics need more than {steps} steps")]
+    TooManySteps {
+        /// How many were tried.
+        steps: usize,
+    },
 }
 
 /// A result whose error is [`enum@Error`].

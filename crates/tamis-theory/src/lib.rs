@@ -34,13 +34,25 @@
 extern crate alloc;
 
 pub mod blocked;
+pub mod bound;
+mod check;
 mod coverage;
+mod distribution;
+pub mod dynamics;
 mod error;
 mod load;
+pub mod multilevel;
+mod ode;
+mod poisson;
 mod prediction;
+mod quadrature;
 mod search;
+pub mod sequential;
+pub mod single;
 pub mod split;
 pub mod standard;
+pub mod variance;
 
+pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use prediction::{MAX_PROBES, Prediction};

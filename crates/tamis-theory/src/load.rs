@@ -19,8 +19,18 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn poisson(mean: f64) -> Self {
+        Self::poisson_cut(mean, LOWER_CUT)
+    }
+
+    /// With the emptiest blocks too, for those who look at each load.
+    pub(crate) fn poisson_from_zero(mean: f64) -> Self {
+        Self::poisson_cut(mean, f64::MIN_POSITIVE)
+    }
+
+    fn poisson_cut(mean: f64, cut: f64) -> Self {
         Self::around(
             mean as usize,
+            cut,
             |i| mean / (i + 1) as f64,
             |i| i as f64 / mean,
         )
@@ -35,6 +45,7 @@ impl Load {
         let (n, odds) = (items as f64, 1.0 / (blocks as f64 - 1.0));
         Self::around(
             ((n + 1.0) / blocks as f64).min(n) as usize,
+            LOWER_CUT,
             |i| (n - i as f64) / (i + 1) as f64 * odds,
             |i| i as f64 / ((n + 1.0 - i as f64) * odds),
         )
@@ -44,6 +55,7 @@ impl Load {
     /// i - 1 over that of i.
     fn around(
         mode: usize,
+        cut: f64,
         up: impl Fn(usize) -> f64,
         down: impl Fn(usize) -> f64,
     ) -> Self {
@@ -51,7 +63,7 @@ impl Load {
         let (mut first, mut weight) = (mode, 1.0);
         while first > 0 {
             weight *= down(first);
-            if weight < LOWER_CUT {
+            if weight < cut {
                 break;
             }
             first -= 1;

@@ -5,10 +5,8 @@
 //! exponential: filling every block to its average is the best any block
 //! could do. The bound orders the candidates and discards most of them.
 
-use crate::prediction::{
-    MAX_BITS_PER_KEY, MAX_PROBES, MIN_BITS_PER_KEY, Prediction,
-};
-use crate::{Error, Result};
+use crate::check::{MAX_BITS_PER_KEY, MIN_BITS_PER_KEY};
+use crate::{Error, MAX_PROBES, Prediction, Result};
 
 /// One family of filters.
 pub(crate) trait Family {

@@ -8,7 +8,8 @@
 
 use alloc::vec::Vec;
 
-use crate::prediction::{self, Prediction};
+use crate::check;
+use crate::prediction::Prediction;
 use crate::search::{self, Family};
 use crate::{Result, coverage, load::Load, load::mean_over_throws};
 
@@ -31,9 +32,9 @@ pub fn predict(
     bits_per_key: f64,
     probes: u32,
 ) -> Result<Prediction> {
-    let family = Split { block_bits: prediction::block_bits(block_bits)? };
-    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
-    let probes = prediction::probes(probes, MIN_PROBES)?;
+    let family = Split { block_bits: check::block_bits(block_bits)? };
+    let bits_per_key = check::bits_per_key(bits_per_key)?;
+    let probes = check::probes(probes, MIN_PROBES)?;
     let table = family.table(probes, bits_per_key);
     Ok(family.predict(&table, probes, bits_per_key))
 }
@@ -47,8 +48,8 @@ pub fn predict(
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
-    let family = Split { block_bits: prediction::block_bits(block_bits)? };
-    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
+    let family = Split { block_bits: check::block_bits(block_bits)? };
+    let bits_per_key = check::bits_per_key(bits_per_key)?;
     Ok(search::best(&family, bits_per_key))
 }
 
@@ -65,8 +66,8 @@ pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(block_bits: u32, target: f64) -> Result<Prediction> {
-    let family = Split { block_bits: prediction::block_bits(block_bits)? };
-    search::for_fpr(&family, prediction::target(target)?)
+    let family = Split { block_bits: check::block_bits(block_bits)? };
+    search::for_fpr(&family, check::target(target)?)
 }
 
 /// Predicts a filter of so few blocks that their loads are binomial.
@@ -88,10 +89,9 @@ pub fn predict_finite(
     items: u64,
     probes: u32,
 ) -> Result<Prediction> {
-    let block_bits = prediction::block_bits(block_bits)?;
-    let bits_per_key =
-        prediction::finite_bits_per_key(block_bits, blocks, items)?;
-    let probes = prediction::probes(probes, MIN_PROBES)?;
+    let block_bits = check::block_bits(block_bits)?;
+    let bits_per_key = check::finite_bits_per_key(block_bits, blocks, items)?;
+    let probes = check::probes(probes, MIN_PROBES)?;
     let halves = halves(probes);
     let load = Load::binomial(items, blocks);
     let throws = load.max() * probes as usize;

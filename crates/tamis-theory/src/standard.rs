@@ -3,7 +3,8 @@
 //! A lookup stops at the first bit that is not set, so reads here are bits
 //! (cache lines, since no two bits are near each other).
 
-use crate::prediction::{self, Prediction};
+use crate::check;
+use crate::prediction::Prediction;
 use crate::search::{self, Family};
 use crate::{MAX_PROBES, Result};
 
@@ -20,8 +21,8 @@ use crate::{MAX_PROBES, Result};
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn predict(bits_per_key: f64, probes: u32) -> Result<Prediction> {
-    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
-    let probes = prediction::probes(probes, 1)?;
+    let bits_per_key = check::bits_per_key(bits_per_key)?;
+    let probes = check::probes(probes, 1)?;
     Ok(Standard.predict(&(), probes, bits_per_key))
 }
 
@@ -35,7 +36,7 @@ pub fn predict(bits_per_key: f64, probes: u32) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn best(bits_per_key: f64) -> Result<Prediction> {
-    let bits_per_key = prediction::bits_per_key(bits_per_key)?;
+    let bits_per_key = check::bits_per_key(bits_per_key)?;
     Ok(search::best(&Standard, bits_per_key))
 }
 
@@ -51,7 +52,7 @@ pub fn best(bits_per_key: f64) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(target: f64) -> Result<Prediction> {
-    search::for_fpr(&Standard, prediction::target(target)?)
+    search::for_fpr(&Standard, check::target(target)?)
 }
 
 struct Standard;

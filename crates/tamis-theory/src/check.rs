@@ -1,0 +1,110 @@
+//! The ranges a question may use.
+
+use crate::{Error, MAX_PROBES, Result};
+
+/// Below half a bit per key every filter here answers "maybe" to nearly
+/// everything.
+pub(crate) const MIN_BITS_PER_KEY: f64 = 0.5;
+/// Keeps `load` away from the region where a block is almost surely empty
+/// and the answer is dominated by a single key's collisions.
+pub(crate) const MAX_BITS_PER_KEY: f64 = 1000.0;
+/// Below this the keys' own 64-bit hashes collide as often.
+pub(crate) const MIN_FPR: f64 = 1e-15;
+/// The largest target that is still a filter.
+const MAX_FPR: f64 = 1.0 - 1e-9;
+
+pub(crate) fn in_range(
+    name: &'static str,
+    value: f64,
+    min: f64,
+    max: f64,
+) -> Result<f64> {
+    // Written so that a NaN fails the test.
+    if value >= min && value <= max {
+        Ok(value)
+    } else {
+        Err(Error::OutOfRange { name, value, min, max })
+    }
+}
+
+pub(crate) fn bits_per_key(value: f64) -> Result<f64> {
+    in_range("bits_per_key", value, MIN_BITS_PER_KEY, MAX_BITS_PER_KEY)
+}
+
+pub(crate) fn probes(value: u32, min: u32) -> Result<u32> {
+    let (value, min) = (f64::from(value), f64::from(min));
+    in_range("probes", value, min, f64::from(MAX_PROBES))
+        .map(|probes| probes as u32)
+}
+
+pub(crate) fn block_bits(value: u32) -> Result<u32> {
+    if value.is_power_of_two() && (64..=4096).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Error::BlockBits { block_bits: value })
+    }
+}
+
+pub(crate) fn target(value: f64) -> Result<f64> {
+    in_range("target", value, MIN_FPR, MAX_FPR)
+}
+
+/// Keys per block of a finite filter, refused outside the same range of
+/// memory as [`bits_per_key`].
+pub(crate) fn finite_bits_per_key(
+    block_bits: u32,
+    blocks: u64,
+    items: u64,
+) -> Result<f64> {
+    bits_per_key(f64::from(block_bits) * blocks as f64 / items as f64)
+}
+
+/// Beyond these a table of loads no longer fits in a few megabytes.
+pub(crate) const MAX_LOAD: f64 = 10_000.0;
+/// More choices than this buy nothing: the overflow is q^d.
+pub(crate) const MAX_CHOICES: u32 = 16;
+/// No block of at most 4096 bits holds more keys than this and still says
+/// anything.
+pub(crate) const MAX_THRESHOLD: u32 = 100_000;
+
+pub(crate) fn load(value: f64) -> Result<f64> {
+    in_range("load", value, 1e-6, MAX_LOAD)
+}
+
+pub(crate) fn arrivals(value: f64) -> Result<f64> {
+    let max = MAX_LOAD * f64::from(MAX_CHOICES);
+    in_range("arrivals", value, 0.0, max)
+}
+
+pub(crate) fn choices(value: u32, min: u32) -> Result<u32> {
+    let (min, max) = (f64::from(min), f64::from(MAX_CHOICES));
+    in_range("choices", f64::from(value), min, max)?;
+    Ok(value)
+}
+
+pub(crate) fn threshold(value: u32) -> Result<usize> {
+    let max = f64::from(MAX_THRESHOLD);
+    in_range("threshold", f64::from(value), 0.0, max)?;
+    Ok(value as usize)
+}
+
+pub(crate) fn admission(value: f64) -> Result<f64> {
+    in_range("admission", value, 0.0, 1.0)
+}
+
+/// One would mean that no key is in any block.
+pub(crate) fn overflow_fraction(value: f64) -> Result<f64> {
+    in_range("overflow_fraction", value, 0.0, 1.0 - 1e-9)
+}
+
+pub(crate) fn level_shares(shares: &[f64]) -> Result<&[f64]> {
+    let sum: f64 = shares.iter().sum();
+    let positive = shares.iter().all(|share| *share > 0.0);
+    let few = shares.len() <= MAX_CHOICES as usize;
+    // Shares are usually quotients of block counts: allow for rounding.
+    if positive && few && (sum - 1.0).abs() <= 1e-9 {
+        Ok(shares)
+    } else {
+        Err(Error::LevelShares { levels: shares.len(), sum })
+    }
+}

@@ -1,0 +1,240 @@
+//! SINGLE: one block per key, refused at the threshold.
+//!
+//! A block takes every key while it holds fewer than `threshold` keys,
+//! takes one more with chance `admission` when it holds exactly that many,
+//! and refuses the rest. With Poisson arrivals N at a block, the key number
+//! n past the threshold is reached with all before it refused, so
+//!
+//! * f_i = P(N = i) below the threshold h,
+//! * f_h = sum over n >= 0 of P(N = h+n) (1-p)^n,
+//! * f_{h+1} = sum over n >= 1 of P(N = h+n) (1-(1-p)^n).
+//!
+//! These are the paper's (7), (8) and (A.8) without their cancellation: as
+//! printed, (7) returns 32768 instead of 0.121307 at h = 8, p = 0.999, 9.6
+//! arrivals. In the differential equations (5) and (6) the last line must
+//! read p f_h, not p f_{h-1}: as printed the fractions sum to 1.05 where
+//! Fig. 3 has t = 1.
+
+use crate::bound::Bound;
+use crate::poisson::Poisson;
+use crate::{Distribution, Result, check};
+
+/// The share of blocks at each load, after `arrivals` keys per block.
+///
+/// At time t of the paper, `arrivals` is `load` times t.
+///
+/// ```
+/// // The end of Fig. 3: load 2.5, threshold 2, admission 1/2.
+/// let loads = tamis_theory::single::fractions(2.5, 2, 0.5)?;
+/// let expected = [0.082085, 0.205212, 0.407254, 0.305448];
+/// for (got, want) in loads.as_slice().iter().zip(expected) {
+///     assert!((got - want).abs() < 1e-6);
+/// }
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn fractions(
+    arrivals: f64,
+    threshold: u32,
+    admission: f64,
+) -> Result<Distribution> {
+    let refusal = Refusal::new(arrivals, threshold, admission)?;
+    Ok(refusal.distribution())
+}
+
+/// The share of arrivals that the blocks refused, equation (A.9).
+///
+/// ```
+/// let refused = tamis_theory::single::overflow(2.5, 2, 0.5)?;
+/// assert!((refused - 0.225574).abs() < 1e-6);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn overflow(arrivals: f64, threshold: u32, admission: f64) -> Result<f64> {
+    Ok(Refusal::new(arrivals, threshold, admission)?.refused_share())
+}
+
+/// The best SINGLE scheme that leaves a share `overflow_fraction` of the
+/// keys to the list: Theorem 3, which is the bound at one read per key.
+///
+/// ```
+/// let scheme = tamis_theory::single::optimal(8.0, 0.01)?;
+/// assert_eq!(scheme.threshold(), Some(12));
+/// assert!((scheme.admission() - 0.627087).abs() < 1e-6);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn optimal(load: f64, overflow_fraction: f64) -> Result<Bound> {
+    Bound::new(1.0, load, overflow_fraction)
+}
+
+/// The admission at which a share `above` of the blocks ends with one key
+/// more than the threshold.
+///
+/// The inverse of [`fractions`] in its last entry, which grows with the
+/// admission. `above` must lie between 0 and the share of blocks that more
+/// than `threshold` keys reach.
+///
+/// ```
+/// use tamis_theory::single;
+///
+/// let above = single::fractions(9.6, 8, 0.25)?.as_slice()[9];
+/// let admission = single::admission(9.6, 8, above)?;
+/// assert!((admission - 0.25).abs() < 1e-12);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn admission(arrivals: f64, threshold: u32, above: f64) -> Result<f64> {
+    let arrivals = Poisson::new(check::arrivals(arrivals)?);
+    let threshold = check::threshold(threshold)?;
+    let most = arrivals.at_least(threshold + 1);
+    let above = check::in_range("above", above, 0.0, most)?;
+    Ok(solve_admission(&arrivals, threshold, most - above, above))
+}
+
+/// What happens at one block with given arrivals, threshold and admission.
+pub(crate) struct Refusal {
+    arrivals: Poisson,
+    threshold: usize,
+    admission: f64,
+}
+
+impl Refusal {
+    pub(crate) fn new(
+        arrivals: f64,
+        threshold: u32,
+        admission: f64,
+    ) -> Result<Self> {
+        let arrivals = check::arrivals(arrivals)?;
+        let threshold = check::threshold(threshold)?;
+        let admission = check::admission(admission)?;
+        let arrivals = Poisson::new(arrivals);
+        Ok(Refusal { arrivals, threshold, admission })
+    }
+
+    /// Chance that a block ends exactly at the threshold although some key
+    /// arrived after it got there.
+    fn held(&self) -> f64 {
+        let mut still = 1.0;
+        let late = self.arrivals.from(self.threshold + 1).iter();
+        late.map(|chance| {
+            still *= 1.0 - self.admission;
+            chance * still
+        })
+        .sum()
+    }
+
+    pub(crate) fn at_threshold(&self) -> f64 {
+        self.arrivals.chance(self.threshold) + self.held()
+    }
+
+    pub(crate) fn above(&self) -> f64 {
+        let (mut taken, mut still) = (0.0, 1.0);
+        let late = self.arrivals.from(self.threshold + 1).iter();
+        late.map(|chance| {
+            taken += self.admission * still;
+            still *= 1.0 - self.admission;
+            chance * taken
+        })
+        .sum()
+    }
+
+    pub(crate) fn distribution(&self) -> Distribution {
+        let mut share = alloc::vec![0.0; self.threshold + 2];
+        for (share, chance) in
+            share.iter_mut().zip(self.arrivals.chances()).take(self.threshold)
+        {
+            *share = *chance;
+        }
+        share[self.threshold] = self.at_threshold();
+        share[self.threshold + 1] = self.above();
+        Distribution::new(share)
+    }
+
+    /// Keys refused per block. Arrivals beyond h+1 are refused whatever
+    /// happens; one more is where the coin refused them all.
+    pub(crate) fn refused(&self) -> f64 {
+        self.arrivals.excess(self.threshold + 1) + self.held()
+    }
+
+    pub(crate) fn refused_share(&self) -> f64 {
+        let mean = self.arrivals.mean();
+        if mean > 0.0 { self.refused() / mean } else { 0.0 }
+    }
+
+    /// Chance that a key arriving now is refused, u = (1-p) f_h + f_{h+1}.
+    pub(crate) fn refuses(&self) -> f64 {
+        (1.0 - self.admission) * self.at_threshold() + self.above()
+    }
+
+    /// Chance that some refused key left a mark in the one of `classes`
+    /// tracking bits that a lookup looks at, E[1-(1-1/t)^R].
+    pub(crate) fn tracked(&self, classes: u32) -> f64 {
+        let unmarked = 1.0 - 1.0 / f64::from(classes.max(1));
+        // Chances that no key was admitted late, and that the first n or
+        // n - 1 refusals all missed the class.
+        let (mut still, mut clean, mut clean_before) = (1.0, 1.0, 1.0);
+        let late = self.arrivals.from(self.threshold + 1).iter();
+        late.map(|chance| {
+            still *= 1.0 - self.admission;
+            (clean_before, clean) = (clean, clean * unmarked);
+            let marked =
+                still * (1.0 - clean) + (1.0 - still) * (1.0 - clean_before);
+            chance * marked
+        })
+        .sum()
+    }
+}
+
+/// The admission p with f_{h+1} = `above` and f_h = P(N = h) + `held`.
+///
+/// Newton's method on whichever of the two is smaller: one is concave in p,
+/// the other convex in 1-p, and from the right end each approaches its root
+/// from one side only, so there is no bracket to lose.
+pub(crate) fn solve_admission(
+    arrivals: &Poisson,
+    threshold: usize,
+    held: f64,
+    above: f64,
+) -> f64 {
+    const STEPS: usize = 500;
+    let late = arrivals.from(threshold + 1);
+    // Sums of chance * s^n and of its derivative, n = 1, 2, ...
+    let power = |s: f64| {
+        let (mut before, mut value, mut slope) = (1.0, 0.0, 0.0);
+        for (n, chance) in (1..).zip(late) {
+            slope += chance * f64::from(n) * before;
+            before *= s;
+            value += chance * before;
+        }
+        (value, slope)
+    };
+    // Sum of chance * (1-(1-p)^n).
+    let complement = |p: f64| {
+        let (mut taken, mut still, mut value) = (0.0, 1.0, 0.0);
+        for chance in late {
+            taken += p * still;
+            still *= 1.0 - p;
+            value += chance * taken;
+        }
+        value
+    };
+    if above <= held {
+        let mut p = 0.0;
+        for _ in 0..STEPS {
+            let step = (above - complement(p)) / power(1.0 - p).1;
+            if step.is_nan() || step <= 1e-16 * p {
+                break;
+            }
+            p += step;
+        }
+        p.clamp(0.0, 1.0)
+    } else {
+        let mut s = 1.0;
+        for _ in 0..STEPS {
+            let (value, slope) = power(s);
+            let step = (value - held) / slope;
+            if step.is_nan() || step <= 1e-16 * s {
+                break;
+            }
+            s -= step;
+        }
+        (1.0 - s).clamp(0.0, 1.0)
+    }
+}
