@@ -2,6 +2,13 @@
 //!
 //! The rate is exact, E[(X/B)^k] over the number X of set bits: probes are
 //! uniform, independent and may repeat.
+//!
+//! ```
+//! use tamis_theory::blocked;
+//!
+//! assert!(blocked::best(512, 10.0)?.fpr < blocked::best(256, 10.0)?.fpr);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use alloc::vec::Vec;
 
@@ -87,6 +94,12 @@ pub fn predict_finite(
     let load = Load::binomial(items, blocks);
     let fpr = load.expect(&coverage::by_items(block_bits, probes, load.max()));
     Ok(one_read(bits_per_key, probes, fpr))
+}
+
+/// The rate of a block with Poisson arrivals, checked by the caller.
+pub(crate) fn rate(block_bits: u32, arrivals: f64, probes: u32) -> f64 {
+    let load = Load::poisson(arrivals);
+    load.expect(&coverage::by_items(block_bits, probes, load.max()))
 }
 
 struct Blocked {

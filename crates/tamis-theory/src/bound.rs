@@ -19,6 +19,16 @@
 //! Poisson; k0 = 0 is legal, with e0 = 0; (3) is strict, so P(k0+1) > 0 and
 //! the admission lies in (0, 1], never at 0. A scheme (h, p = 1) is the same
 //! as (h+1, p = 0).
+//!
+//! ```
+//! use tamis_theory::bound::Bound;
+//!
+//! // Half a read more per key takes most of the variance away.
+//! let [one, more] = [1.0, 1.5].map(|a| Bound::new(a, 8.0, 0.0));
+//! assert_eq!(one?.distribution().variance().round(), 8.0);
+//! assert!(more?.distribution().variance() < 0.6);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use crate::poisson::Poisson;
 use crate::single::solve_admission;

@@ -88,6 +88,12 @@ pub(crate) fn threshold(value: u32) -> Result<usize> {
     Ok(value as usize)
 }
 
+pub(crate) fn keys(value: u32) -> Result<usize> {
+    let max = f64::from(MAX_THRESHOLD);
+    in_range("most", f64::from(value), 0.0, max)?;
+    Ok(value as usize)
+}
+
 pub(crate) fn admission(value: f64) -> Result<f64> {
     in_range("admission", value, 0.0, 1.0)
 }

@@ -89,6 +89,51 @@ pub(crate) fn by_items(bits: u32, probes: u32, items: usize) -> Vec<f64> {
     out
 }
 
+/// The chance that k given cells are all set with 0, 1, .. `items` keys in
+/// the block, each of k distinct cells.
+///
+/// The same recurrence, a whole key at a time: it covers l of j cells with
+/// hypergeometric chance.
+pub(crate) fn by_items_distinct(
+    bits: u32,
+    probes: u32,
+    items: usize,
+) -> Vec<f64> {
+    let k = probes.min(MAX_PROBES).min(bits) as usize;
+    // covers[j][l], drawing the key's cells one by one.
+    let covers: Vec<[f64; STATES]> = (0..=k)
+        .map(|j| {
+            let mut hit = [0.0; STATES];
+            hit[0] = 1.0;
+            for drawn in 0..k {
+                let left = f64::from(bits) - drawn as f64;
+                for l in (0..=j.min(drawn + 1)).rev() {
+                    let wanted = (j - l) as f64;
+                    let missed = ((left - wanted) / left).max(0.0);
+                    let found = match l.checked_sub(1) {
+                        Some(less) => hit[less] * (wanted + 1.0) / left,
+                        None => 0.0,
+                    };
+                    hit[l] = hit[l] * missed + found;
+                }
+            }
+            hit
+        })
+        .collect();
+    let mut covered = [0.0; STATES];
+    covered[0] = 1.0;
+    let mut out = Vec::with_capacity(items + 1);
+    out.push(covered[k]);
+    for _ in 0..items {
+        for j in (0..=k).rev() {
+            let ways = covers[j][..=j].iter().enumerate();
+            covered[j] = ways.map(|(l, c)| c * covered[j - l]).sum();
+        }
+        out.push(covered[k]);
+    }
+    out
+}
+
 /// E[(X/bits)^k] after 0, 1, .. `throws` throws, for two values of k.
 pub(crate) fn by_throws(
     bits: u32,

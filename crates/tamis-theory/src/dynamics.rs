@@ -3,6 +3,15 @@
 //! The closed forms of the other modules need none of this; these functions
 //! are here to check them, and for what has no closed form. Keys arrive from
 //! time 0 to 1, as in the paper.
+//!
+//! ```
+//! use tamis_theory::{dynamics, sequential};
+//!
+//! let end = dynamics::sequential(8.0, 3, 8, 0.25)?;
+//! let run = sequential::run(8.0, 3, 8, 0.25)?;
+//! assert!((end.overflow_fraction - run.overflow_fraction).abs() < 1e-8);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use alloc::vec::Vec;
 

@@ -99,6 +99,13 @@ pub enum Error {
         /// Bits of it that remember refusals.
         tracking_bits: u32,
     },
+    /// No design considered reads so few blocks for a non-member. Allow more
+    /// reads, or use [`crate::blocked`], which always reads one.
+    #[error("no balanced design keeps a non-member to {max_reads_miss} reads")]
+    NoDesign {
+        /// The limit that was asked for.
+        max_reads_miss: f64,
+    },
     /// The differential equations need more steps than allowed, because the
     /// block loads are very large. The closed forms have no such limit.
     #[error("the dynamics need more than {steps} steps")]

@@ -18,14 +18,37 @@
 //! # Ok::<(), tamis_theory::Error>(())
 //! ```
 //!
+//! # Where to look
+//!
+//! | question | module |
+//! |---|---|
+//! | memory for a false-positive rate, or the reverse | [`standard`], [`blocked`], [`split`] |
+//! | how well can keys be balanced with so many reads? | [`bound`] |
+//! | which threshold and levels reach that? | [`single`], [`sequential`], [`multilevel`] |
+//! | what does a balanced filter do? | [`balanced`] |
+//! | which balanced filter is best? | [`tune`] |
+//! | one block of a filter | [`block`] |
+//! | chained tables, and the least loaded of d | [`variance`] |
+//! | the same again, step by step | [`dynamics`] |
+//!
+//! Theorem and equation numbers are those of Kanizo, Hay and Keslassy,
+//! *Access-Efficient Balanced Bloom Filters*. Where a formula differs from
+//! the printed one, the text beside it says so.
+//!
 //! # Words
 //!
-//! | here | in the papers | meaning |
+//! | here | in the paper | meaning |
 //! |---|---|---|
-//! | `bits_per_key` | beta | memory per key, everything counted |
+//! | `load` | r | keys per block |
+//! | `access_budget` | a | average blocks read per insertion |
+//! | `choices` | d | blocks proposed per key |
+//! | `overflow_fraction` | gamma | share of keys in no block |
+//! | `threshold` | h = k0 | a block below it takes every key |
+//! | `admission` | p | chance that a block at the threshold takes one more |
+//! | `level_shares` | alpha | share of blocks in each level |
 //! | `block_bits` | B | size of a block |
 //! | `probes` | k | bits set per key |
-//! | `load` | r | keys per block |
+//! | `bits_per_key` | beta | memory per key, everything counted |
 //! | `reads_hit` | a | blocks read by a member |
 //! | `reads_miss` | E(P) | blocks read by a non-member |
 #![no_std]
@@ -33,6 +56,8 @@
 
 extern crate alloc;
 
+pub mod balanced;
+pub mod block;
 pub mod blocked;
 pub mod bound;
 mod check;
@@ -51,6 +76,7 @@ pub mod sequential;
 pub mod single;
 pub mod split;
 pub mod standard;
+pub mod tune;
 pub mod variance;
 
 pub use distribution::Distribution;

@@ -13,6 +13,15 @@
 //! None of these depends on the load: section 10 of the paper says that the
 //! partition does, section 7 gives level j alpha_j n blocks where alpha_j m
 //! is meant.
+//!
+//! ```
+//! use tamis_theory::multilevel;
+//!
+//! let levels = multilevel::boundary(1.2, 3)?;
+//! assert!((levels.level_shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+//! assert!((levels.refused.powi(3) - levels.overflow_fraction).abs() < 1e-12);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use alloc::vec::Vec;
 

@@ -44,6 +44,16 @@ impl Poisson {
         &self.chance
     }
 
+    /// P(N >= 0), P(N >= 1), ...
+    pub(crate) fn tails(&self) -> &[f64] {
+        &self.tail
+    }
+
+    /// E(N)^+, E(N-1)^+, ...
+    pub(crate) fn excesses(&self) -> &[f64] {
+        &self.excess
+    }
+
     /// P(N = i), P(N = i + 1), ...
     pub(crate) fn from(&self, i: usize) -> &[f64] {
         self.chance.get(i..).unwrap_or_default()

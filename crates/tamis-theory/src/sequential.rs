@@ -12,6 +12,14 @@
 //! 0..a r is r, and a share gamma = (1/r) times the integral of u^d/g is
 //! refused by all. Both are solved below with positive terms only, where the
 //! paper integrates (A.1) numerically.
+//!
+//! ```
+//! use tamis_theory::sequential;
+//!
+//! let run = sequential::optimal(1.2, 8.0, 3)?;
+//! assert!((run.distribution.mean() / 8.0 - 0.973789).abs() < 1e-6);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use crate::poisson::Poisson;
 use crate::quadrature::Quadrature;
@@ -202,10 +210,16 @@ fn refuses(s: f64, h: usize, p: f64) -> f64 {
         still *= stay;
     }
     let (mut chance, mut n) = (first, start);
+    // Where the coin has long been thrown, it is not worth a power.
+    let long = h as f64 + libm::log(SMALL) / libm::log(stay.min(0.999_999));
     while n > h && chance > SMALL * sum {
         chance *= n as f64 / s;
         n -= 1;
-        let still = libm::pow(stay, (n - h) as f64);
+        let still = if n as f64 > long {
+            0.0
+        } else {
+            libm::pow(stay, (n - h) as f64)
+        };
         sum += chance * (1.0 - p * still);
     }
     sum.min(1.0)

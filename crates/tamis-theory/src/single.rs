@@ -14,6 +14,15 @@
 //! arrivals. In the differential equations (5) and (6) the last line must
 //! read p f_h, not p f_{h-1}: as printed the fractions sum to 1.05 where
 //! Fig. 3 has t = 1.
+//!
+//! ```
+//! use tamis_theory::single;
+//!
+//! let scheme = single::optimal(8.0, 0.05)?;
+//! let refused = single::overflow(8.0, 10, scheme.admission())?;
+//! assert!((refused - 0.05).abs() < 1e-12);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use crate::bound::Bound;
 use crate::poisson::Poisson;
@@ -158,27 +167,31 @@ impl Refusal {
         if mean > 0.0 { self.refused() / mean } else { 0.0 }
     }
 
-    /// Chance that a key arriving now is refused, u = (1-p) f_h + f_{h+1}.
-    pub(crate) fn refuses(&self) -> f64 {
-        (1.0 - self.admission) * self.at_threshold() + self.above()
-    }
-
-    /// Chance that some refused key left a mark in the one of `classes`
-    /// tracking bits that a lookup looks at, E[1-(1-1/t)^R].
-    pub(crate) fn tracked(&self, classes: u32) -> f64 {
+    /// Chances that the block ends at the threshold, or one above, and that
+    /// some key it refused left a mark in the one of `classes` tracking bits
+    /// that a lookup looks at: together E[1-(1-1/t)^R].
+    pub(crate) fn tracked(&self, classes: u32) -> [f64; 2] {
         let unmarked = 1.0 - 1.0 / f64::from(classes.max(1));
         // Chances that no key was admitted late, and that the first n or
         // n - 1 refusals all missed the class.
-        let (mut still, mut clean, mut clean_before) = (1.0, 1.0, 1.0);
-        let late = self.arrivals.from(self.threshold + 1).iter();
-        late.map(|chance| {
+        let (mut still, mut clean) = (1.0, 1.0);
+        let mut marked = [0.0; 2];
+        for chance in self.arrivals.from(self.threshold + 1) {
             still *= 1.0 - self.admission;
-            (clean_before, clean) = (clean, clean * unmarked);
-            let marked =
-                still * (1.0 - clean) + (1.0 - still) * (1.0 - clean_before);
-            chance * marked
-        })
-        .sum()
+            let clean_before = clean;
+            clean *= unmarked;
+            marked[0] += chance * still * (1.0 - clean);
+            marked[1] += chance * (1.0 - still) * (1.0 - clean_before);
+        }
+        marked
+    }
+
+    pub(crate) fn admission(&self) -> f64 {
+        self.admission
+    }
+
+    pub(crate) fn threshold(&self) -> usize {
+        self.threshold
     }
 }
 

@@ -5,6 +5,13 @@
 //! passes, so a non-member seldom pays for it. A block holds Poisson(r)
 //! first halves and Poisson(r) second halves, r = `block_bits` /
 //! `bits_per_key`.
+//!
+//! ```
+//! use tamis_theory::{blocked, split};
+//!
+//! assert!(split::best(512, 20.0)?.fpr < 0.5 * blocked::best(512, 20.0)?.fpr);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use alloc::vec::Vec;
 

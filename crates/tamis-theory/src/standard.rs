@@ -2,6 +2,13 @@
 //!
 //! A lookup stops at the first bit that is not set, so reads here are bits
 //! (cache lines, since no two bits are near each other).
+//!
+//! ```
+//! use tamis_theory::standard;
+//!
+//! assert!(standard::best(12.0)?.fpr < standard::best(10.0)?.fpr);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use crate::check;
 use crate::prediction::Prediction;

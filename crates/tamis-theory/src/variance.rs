@@ -4,6 +4,13 @@
 //! for chained hash tables. That is the load of one bucket, (C.1), not the
 //! time of a query, as the appendix says: a lookup that visits several
 //! buckets adds their loads.
+//!
+//! ```
+//! use tamis_theory::variance;
+//!
+//! assert!(variance::bound(1.2, 8.0, 0.0)? < variance::single(8.0, 0.0)?);
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
 
 use crate::bound::Bound;
 use crate::{Result, dynamics, multilevel as levels, sequential as flat};
