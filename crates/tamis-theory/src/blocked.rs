@@ -136,5 +136,7 @@ impl Family for Blocked {
 }
 
 fn one_read(bits_per_key: f64, probes: u32, fpr: f64) -> Prediction {
+    // Chances that add up to one may exceed it by rounding.
+    let fpr = fpr.min(1.0);
     Prediction { bits_per_key, probes, fpr, reads_hit: 1.0, reads_miss: 1.0 }
 }

@@ -105,7 +105,8 @@ pub(crate) fn overflow_fraction(value: f64) -> Result<f64> {
 
 pub(crate) fn level_shares(shares: &[f64]) -> Result<&[f64]> {
     let sum: f64 = shares.iter().sum();
-    let positive = shares.iter().all(|share| *share > 0.0);
+    // No filter has so many blocks that a level could be smaller.
+    let positive = shares.iter().all(|share| *share >= 1e-12);
     let few = shares.len() <= MAX_CHOICES as usize;
     // Shares are usually quotients of block counts: allow for rounding.
     if positive && few && (sum - 1.0).abs() <= 1e-9 {

@@ -16,6 +16,7 @@
 
 use alloc::vec::Vec;
 
+use crate::dot::dot;
 use crate::prediction::MAX_PROBES;
 
 const STATES: usize = MAX_PROBES as usize + 1;
@@ -41,28 +42,37 @@ impl Coverage {
     }
 
     pub(crate) fn throw(&mut self) {
-        let before = self.covered;
-        for j in 1..=self.probes {
-            let hit = self.hit[j];
-            self.covered[j] = hit * before[j - 1] + (1.0 - hit) * before[j];
+        let mut below = self.covered[0];
+        let states = self.covered[1..].iter_mut().zip(&self.hit[1..]);
+        for (covered, hit) in states.take(self.probes) {
+            let here = *covered;
+            // One cell fewer is never covered less likely, so that this is
+            // a sum of positive terms too.
+            *covered = here + hit * (below - here);
+            below = here;
         }
     }
 
     /// E[(X/bits)^k] now, for the weights of the same k.
     pub(crate) fn moment(&self, distinct: &Distinct) -> f64 {
-        distinct.0.iter().zip(&self.covered).map(|(d, g)| d * g).sum()
+        // Chances that add up to one may exceed it by rounding.
+        dot(&distinct.chance[..=distinct.probes], &self.covered).min(1.0)
     }
 }
 
 /// Chances that k uniform probes fall on j distinct cells.
-pub(crate) struct Distinct([f64; STATES]);
+pub(crate) struct Distinct {
+    chance: [f64; STATES],
+    probes: usize,
+}
 
 impl Distinct {
     pub(crate) fn new(bits: u32, probes: u32) -> Self {
         let mut chance = [0.0; STATES];
         chance[0] = 1.0;
         let bits = f64::from(bits.max(1));
-        for k in 1..=probes.min(MAX_PROBES) as usize {
+        let probes = probes.min(MAX_PROBES) as usize;
+        for k in 1..=probes {
             for j in (1..=k).rev() {
                 let known = j as f64 / bits;
                 let fresh = ((bits - (j - 1) as f64) / bits).max(0.0);
@@ -70,7 +80,7 @@ impl Distinct {
             }
             chance[0] = 0.0;
         }
-        Distinct(chance)
+        Distinct { chance, probes }
     }
 }
 
@@ -129,7 +139,7 @@ pub(crate) fn by_items_distinct(
             let ways = covers[j][..=j].iter().enumerate();
             covered[j] = ways.map(|(l, c)| c * covered[j - l]).sum();
         }
-        out.push(covered[k]);
+        out.push(covered[k].min(1.0));
     }
     out
 }

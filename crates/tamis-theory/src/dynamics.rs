@@ -141,14 +141,14 @@ pub fn multilevel(
 /// ```
 pub fn least_loaded(load: f64, choices: u32) -> Result<Distribution> {
     let load = check::in_range("load", load, 1e-6, 1000.0)?;
-    let choices = f64::from(check::choices(choices, 1)?);
+    let choices = check::choices(choices, 1)?;
     // One choice is Poisson, more are far narrower.
     let most = load + 20.0 * libm::sqrt(load) + 40.0;
     let mut y = alloc::vec![0.0; most as usize];
     ode::solve(&mut y, 1.0, |_, y, dy| {
         let mut below = 1.0;
         for (s, ds) in y.iter().zip(dy) {
-            let here = libm::pow(s.max(0.0), choices);
+            let here = (0..choices).fold(1.0, |power, _| power * s);
             *ds = load * (below - here);
             below = here;
         }

@@ -63,6 +63,7 @@ pub mod bound;
 mod check;
 mod coverage;
 mod distribution;
+mod dot;
 pub mod dynamics;
 mod error;
 mod load;

@@ -5,6 +5,8 @@
 
 use alloc::vec::Vec;
 
+use crate::dot::dot;
+
 /// A key on the upper tail can matter as much as its chance times one, and
 /// no false-positive rate asked for here is below 1e-50.
 const UPPER_CUT: f64 = 1e-75;
@@ -90,8 +92,7 @@ impl Load {
 
     /// The mean of `value[i]` over the loads i.
     pub(crate) fn expect(&self, value: &[f64]) -> f64 {
-        let value = value.get(self.first..).unwrap_or_default();
-        self.chance.iter().zip(value).map(|(p, v)| p * v).sum()
+        dot(&self.chance, value.get(self.first..).unwrap_or_default())
     }
 }
 

@@ -87,9 +87,17 @@ pub fn optimal(access_budget: f64, load: f64, choices: u32) -> Result<Run> {
     let extra =
         |h: u32, p: f64| fluid.totals(arrivals, h, p).extra_reads - surplus;
     // Extra reads fall as h + p grows; (h, 1) is (h + 1, 0).
-    let (mut low, mut high) = (0, 1);
+    // The threshold is near the load, and far below it the integrals take
+    // long: begin there and stride.
+    let mut stride = 1;
+    let (mut low, mut high) = (load as u32, load as u32 + 1);
     while extra(high, 0.0) > 0.0 && high < check::MAX_THRESHOLD {
-        (low, high) = (high, high.saturating_mul(2));
+        (low, high) = (high, high + stride);
+        stride *= 2;
+    }
+    while low > 0 && extra(low, 0.0) <= 0.0 {
+        (low, high) = (low.saturating_sub(stride), low);
+        stride *= 2;
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;

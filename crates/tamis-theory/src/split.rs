@@ -162,6 +162,8 @@ impl Family for Split {
 }
 
 fn two_reads(bits_per_key: f64, probes: u32, pass: [f64; 2]) -> Prediction {
+    // Chances that add up to one may exceed it by rounding.
+    let pass = pass.map(|chance| chance.min(1.0));
     Prediction {
         bits_per_key,
         probes,

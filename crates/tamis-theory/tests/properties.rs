@@ -125,9 +125,10 @@ proptest! {
                 [Lookup::Plain, Lookup::Coin, Lookup::Tracking(t)]
                     .map(|l| list::predict(bits, beta, scheme, l, probes));
             let (plain, coin, track) = (plain?, coin?, track?);
-            prop_assert!(coin.go_on <= plain.go_on);
-            prop_assert!(track.go_on <= plain.go_on);
-            prop_assert!(coin.prediction.fpr <= plain.prediction.fpr);
+            prop_assert!(coin.go_on <= plain.go_on + 1e-12);
+            prop_assert!(track.go_on <= plain.go_on + 1e-12);
+            let most = plain.prediction.fpr * (1.0 + 1e-12);
+            prop_assert!(coin.prediction.fpr <= most);
             for p in [plain, coin, track] {
                 let limit = p.summed.fpr * (1.0 + 1e-12);
                 prop_assert!(p.prediction.fpr <= limit);

@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 
+use crate::dot::dot;
 use crate::poisson::Poisson;
 use crate::{coverage, prediction::MAX_PROBES};
 
@@ -29,7 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) maybe: f64,
     /// Keys refused per block.
     pub(crate) refused: f64,
-    /// Chance that a lookup that did not believe it would go on.
+    /// Chance that a lookup would go on whatever it says.
     pub(crate) go_on: f64,
     /// Chance that it says "no" and the lookup goes on.
     pub(crate) passed: f64,
@@ -85,9 +86,6 @@ impl Refuser {
         arrivals: &Poisson,
         marks: &[f64],
     ) -> Outcome {
-        let dot = |x: &[f64], y: &[f64]| -> f64 {
-            x.iter().zip(y).map(|(x, y)| x * y).sum()
-        };
         let from = |all: &'_ [f64]| -> usize { self.first.min(all.len()) };
         let tails = &arrivals.tails()[from(arrivals.tails())..];
         let excesses = &arrivals.excesses()[from(arrivals.excesses())..];
@@ -98,7 +96,7 @@ impl Refuser {
                 + dot(&self.filled, tails),
             refused: dot(&self.fills, excesses),
             go_on,
-            passed: go_on - dot(&self.filled, marks),
+            passed: (go_on - dot(&self.filled, marks)).max(0.0),
         }
     }
 }

@@ -5,7 +5,7 @@
 pub(crate) struct Stage {
     /// Chance that it says "maybe".
     pub(crate) maybe: f64,
-    /// Chance that a lookup that did not believe it would go on.
+    /// Chance that a lookup would go on whatever it says.
     pub(crate) go_on: f64,
     /// Chance that it says "no" and the lookup goes on.
     pub(crate) passed: f64,
@@ -43,6 +43,8 @@ impl Walk {
             walk.fpr += walk.beyond * stage.maybe;
             walk.beyond *= next(&stage);
         }
+        // Chances that add up to one may exceed it by rounding.
+        walk.fpr = walk.fpr.min(1.0);
         walk
     }
 }

@@ -32,7 +32,8 @@ impl Outcome {
         }
         reads += reaching;
         let left = 1.0 - blocks;
-        let last = (left > 0.0).then(|| keys * load / left);
+        // A level of less than one block in a billion is none.
+        let last = (left > 1e-9).then(|| keys * load / left);
         Outcome { reads, refused: block.refused, fpr, reaching, last }
     }
 

@@ -1,0 +1,264 @@
+//! The models against filters that are really built, with fixed seeds.
+
+use tamis_theory::balanced::Lookup;
+use tamis_theory::balanced::absorbing::{self, Refuse};
+use tamis_theory::balanced::list::{self, Scheme};
+use tamis_theory::balanced::returned::{self, Place};
+use tamis_theory::multilevel;
+
+const BLOCKS: usize = 8192;
+const RUNS: u64 = 12;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    fn chance(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[derive(Clone)]
+struct Block {
+    bits: Vec<bool>,
+    keys: usize,
+    marks: Vec<bool>,
+}
+
+impl Block {
+    fn set_bits(&self) -> usize {
+        self.bits.iter().filter(|b| **b).count()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Rest {
+    List,
+    First,
+    Absorbed,
+}
+
+struct Filter {
+    payload: u32,
+    last_payload: u32,
+    probes: u32,
+    classes: usize,
+    refuse: Refuse,
+    admission: f64,
+    rest: Rest,
+}
+
+/// What one filter turned out to do, its expectations taken over all its
+/// blocks instead of over sampled queries.
+#[derive(Default, Clone, Copy)]
+struct Seen {
+    fpr: f64,
+    reads_miss: f64,
+    access_budget: f64,
+    overflow: f64,
+}
+
+impl Seen {
+    const NAMES: [&'static str; 4] =
+        ["fpr", "reads_miss", "access_budget", "overflow"];
+
+    fn figures(&self) -> [f64; 4] {
+        [self.fpr, self.reads_miss, self.access_budget, self.overflow]
+    }
+}
+
+impl Filter {
+    fn refuses(&self, block: &Block, coin: f64) -> bool {
+        match self.refuse {
+            Refuse::Popcount(set) => block.set_bits() >= set as usize,
+            Refuse::Counter(h) | Refuse::BuildCounter(h) => {
+                let h = h as usize;
+                block.keys > h || (block.keys == h && coin >= self.admission)
+            }
+        }
+    }
+
+    fn build(&self, shares: &[f64], items: usize, seed: u64) -> Seen {
+        let mut random = Random(seed);
+        let levels = shares.len();
+        let mut sizes: Vec<usize> = shares
+            .iter()
+            .map(|s| (s * BLOCKS as f64).round() as usize)
+            .collect();
+        sizes[0] = BLOCKS - sizes[1..].iter().sum::<usize>();
+        let mut table: Vec<Vec<Block>> = (0..levels)
+            .map(|j| {
+                let last = j + 1 == levels && self.rest == Rest::Absorbed;
+                let bits = if last { self.last_payload } else { self.payload };
+                let block = Block {
+                    bits: vec![false; bits as usize],
+                    keys: 0,
+                    marks: vec![false; self.classes],
+                };
+                vec![block; sizes[j]]
+            })
+            .collect();
+        let (mut reads, mut refused) = (0, 0);
+        for _ in 0..items {
+            let path: Vec<usize> =
+                sizes.iter().map(|n| random.below(*n)).collect();
+            let class = random.below(self.classes);
+            let taken = (0..levels).find(|j| {
+                let last = j + 1 == levels && self.rest == Rest::Absorbed;
+                reads += 1;
+                let coin = random.chance();
+                last || !self.refuses(&table[*j][path[*j]], coin)
+            });
+            refused += usize::from(taken.is_none());
+            let place = match (taken, self.rest) {
+                (Some(j), _) => Some(j),
+                (None, Rest::First) => Some(0),
+                (None, _) => None,
+            };
+            // With a list, every block it was refused by is passed.
+            for j in 0..place.unwrap_or(levels) {
+                table[j][path[j]].marks[class] = true;
+            }
+            if let Some(j) = place {
+                let block = &mut table[j][path[j]];
+                block.keys += 1;
+                for _ in 0..self.probes {
+                    let bit = random.below(block.bits.len());
+                    block.bits[bit] = true;
+                }
+            }
+        }
+        let mut seen = Seen {
+            access_budget: reads as f64 / items as f64,
+            overflow: refused as f64 / items as f64,
+            ..Seen::default()
+        };
+        let mut reaching = 1.0;
+        for level in &table {
+            let (mut maybe, mut passed) = (0.0, 0.0);
+            for block in level {
+                let fill = block.set_bits() as f64 / block.bits.len() as f64;
+                let rate = fill.powi(self.probes as i32);
+                let marks = block.marks.iter().filter(|m| **m).count();
+                let marked = marks as f64 / self.classes as f64;
+                maybe += rate / level.len() as f64;
+                passed += marked * (1.0 - rate) / level.len() as f64;
+            }
+            seen.reads_miss += reaching;
+            seen.fpr += reaching * maybe;
+            reaching *= passed;
+        }
+        seen
+    }
+
+    /// Every figure within 4.5 standard errors of the model, which is for
+    /// infinitely many blocks: 0.2% more for that.
+    fn agrees(&self, shares: &[f64], items: usize, model: Seen, seed: u64) {
+        let runs: Vec<Seen> =
+            (0..RUNS).map(|i| self.build(shares, items, seed + i)).collect();
+        for (i, name) in Seen::NAMES.into_iter().enumerate() {
+            let of = |seen: &Seen| seen.figures()[i];
+            let n = RUNS as f64;
+            let mean = runs.iter().map(of).sum::<f64>() / n;
+            let square =
+                runs.iter().map(|s| (of(s) - mean).powi(2)).sum::<f64>();
+            let error = (square / (n - 1.0) / n).sqrt();
+            let want = of(&model);
+            assert!(
+                (mean - want).abs() <= 4.5 * error + 0.002 * want,
+                "{name}: {mean} +- {error}, model {want}"
+            );
+        }
+    }
+}
+
+const ITEMS_24: usize = BLOCKS * 256 / 24;
+
+#[test]
+fn keys_returned_to_the_first_block() {
+    let beta = BLOCKS as f64 * 256.0 / ITEMS_24 as f64;
+    let lookup = Lookup::Tracking(8);
+    let model = returned::predict(256, beta, 1.2, 3, Place::First, lookup, 13)
+        .unwrap();
+    let filter = Filter {
+        payload: model.payload_bits,
+        last_payload: model.payload_bits,
+        probes: 13,
+        classes: 8,
+        refuse: Refuse::Counter(model.threshold.unwrap()),
+        admission: model.admission,
+        rest: Rest::First,
+    };
+    let expected = Seen {
+        fpr: model.prediction.fpr,
+        reads_miss: model.prediction.reads_miss,
+        access_budget: model.access_budget,
+        overflow: model.returned_fraction,
+    };
+    filter.agrees(&model.level_shares, ITEMS_24, expected, 100);
+}
+
+#[test]
+fn keys_in_a_list() {
+    let beta = BLOCKS as f64 * 256.0 / ITEMS_24 as f64;
+    let scheme = Scheme::Multilevel { access_budget: 1.15, choices: 3 };
+    let lookup = Lookup::Tracking(4);
+    let model = list::predict(256, beta, scheme, lookup, 12).unwrap();
+    let levels = multilevel::boundary(1.15, 3).unwrap();
+    let filter = Filter {
+        payload: model.payload_bits,
+        last_payload: model.payload_bits,
+        probes: 12,
+        classes: 4,
+        refuse: Refuse::Counter(model.threshold.unwrap()),
+        admission: model.admission,
+        rest: Rest::List,
+    };
+    let expected = Seen {
+        fpr: model.prediction.fpr,
+        reads_miss: model.prediction.reads_miss,
+        access_budget: model.prediction.reads_hit,
+        overflow: model.overflow_fraction,
+    };
+    filter.agrees(&levels.level_shares, ITEMS_24, expected, 200);
+}
+
+#[test]
+fn an_absorbing_last_level() {
+    let beta = BLOCKS as f64 * 256.0 / ITEMS_24 as f64;
+    let shares = [0.85, 0.12, 0.03];
+    for (refuse, seed) in
+        [(Refuse::Popcount(125), 300), (Refuse::BuildCounter(12), 400)]
+    {
+        let model =
+            absorbing::predict(256, beta, &shares, refuse, 14, 4).unwrap();
+        let filter = Filter {
+            payload: model.payload_bits,
+            last_payload: 256,
+            probes: 14,
+            classes: 4,
+            refuse,
+            admission: 0.0,
+            rest: Rest::Absorbed,
+        };
+        let expected = Seen {
+            fpr: model.prediction.fpr,
+            reads_miss: model.prediction.reads_miss,
+            access_budget: model.prediction.reads_hit,
+            overflow: 0.0,
+        };
+        filter.agrees(&shares, ITEMS_24, expected, seed);
+    }
+}
