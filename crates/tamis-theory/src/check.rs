@@ -8,7 +8,7 @@ pub(crate) const MIN_BITS_PER_KEY: f64 = 0.5;
 /// Keeps `load` away from the region where a block is almost surely empty
 /// and the answer is dominated by a single key's collisions.
 pub(crate) const MAX_BITS_PER_KEY: f64 = 1000.0;
-/// Below this the keys' own 64-bit hashes collide as often.
+/// With 20 000 keys their 64-bit hashes alone collide this often.
 pub(crate) const MIN_FPR: f64 = 1e-15;
 /// The largest target that is still a filter.
 const MAX_FPR: f64 = 1.0 - 1e-9;
