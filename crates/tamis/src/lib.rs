@@ -14,11 +14,13 @@ mod error;
 mod filter;
 mod format;
 mod key;
+mod overflow;
 #[cfg(feature = "std")]
 mod parallel;
 mod placement;
 mod simd;
 mod storage;
+mod summary;
 
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
@@ -31,4 +33,5 @@ pub use filter::{
 pub use format::Mapped;
 pub use format::{FORMAT_VERSION, Image, Kind, Persist};
 pub use key::{HashId, Key, KeyHasher};
+pub use overflow::Overflow;
 pub use storage::Owned;

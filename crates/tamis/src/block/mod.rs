@@ -1,3 +1,4 @@
 //! What one fixed-size piece of memory stores.
 
 pub(crate) mod bloom;
+pub(crate) mod guarded;

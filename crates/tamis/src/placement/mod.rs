@@ -7,10 +7,12 @@
 //! machine.
 
 mod pair;
+mod proposals;
 mod scattered;
 mod single;
 
 pub(crate) use pair::Pair;
+pub(crate) use proposals::{MAX_CHOICES, Proposals};
 pub(crate) use scattered::Scattered;
 pub(crate) use single::Single;
 

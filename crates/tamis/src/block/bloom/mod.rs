@@ -213,7 +213,7 @@ pub(crate) fn power(base: f64, exponent: u32) -> f64 {
 /// Blocks are bytes so that they can come from any buffer; counting wants
 /// words.
 #[inline(always)]
-fn words(block: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn words(block: &[u8]) -> impl Iterator<Item = u64> + '_ {
     block.chunks_exact(8).map(|chunk| {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);

@@ -1,0 +1,136 @@
+//! A Bloom block that knows when it is full.
+//!
+//! ```text
+//! bit 0                 payload_bits                             block_bits
+//! | Bloom bits .............. | counter (b bits) | tracking (t bits) |
+//! ```
+//!
+//! Counter and tracking bits are at most 7 + 32 bits, so both lie in the
+//! last 64-bit word, which is in the cache line anyway.
+
+use super::bloom::words;
+
+/// How the bits of a block are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Division {
+    pub(crate) block_bits: u32,
+    pub(crate) counter_bits: u32,
+    pub(crate) tracking_bits: u32,
+}
+
+impl Division {
+    /// Bits for the Bloom filter (B').
+    #[inline(always)]
+    pub(crate) fn payload_bits(self) -> u32 {
+        self.block_bits - self.counter_bits - self.tracking_bits
+    }
+
+    /// The largest number the counter holds; it stays there.
+    #[inline(always)]
+    fn most(self) -> u64 {
+        (1 << self.counter_bits) - 1
+    }
+
+    #[inline(always)]
+    fn counter_shift(self) -> u32 {
+        64 - self.tracking_bits - self.counter_bits
+    }
+
+    /// The last word of a block.
+    #[inline(always)]
+    fn word(block: &[u8]) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&block[block.len() - 8..]);
+        u64::from_le_bytes(word)
+    }
+
+    #[inline(always)]
+    fn set_word(block: &mut [u8], word: u64) {
+        let start = block.len() - 8;
+        block[start..].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// Keys counted in this block, as far as the counter goes.
+    #[inline(always)]
+    pub(crate) fn load(self, block: &[u8]) -> u32 {
+        // At most seven bits.
+        (Self::word(block) >> self.counter_shift() & self.most()) as u32
+    }
+
+    /// Counts one more key.
+    #[inline(always)]
+    pub(crate) fn count(self, block: &mut [u8]) {
+        if self.counter_bits > 0 && u64::from(self.load(block)) < self.most() {
+            let one = 1 << self.counter_shift();
+            Self::set_word(block, Self::word(block) + one);
+        }
+    }
+
+    /// The tracking bits, from bit 0.
+    #[inline(always)]
+    pub(crate) fn tracked(self, block: &[u8]) -> u64 {
+        // A shift by 64 would be none.
+        let all = Self::word(block) >> 1 >> (63 - self.tracking_bits);
+        if self.tracking_bits == 0 { 0 } else { all }
+    }
+
+    /// Sets the tracking bit of a class.
+    #[inline(always)]
+    pub(crate) fn track(self, block: &mut [u8], class: u32) {
+        if self.tracking_bits > 0 {
+            let bit = 1 << (64 - self.tracking_bits + class);
+            Self::set_word(block, Self::word(block) | bit);
+        }
+    }
+
+    /// Bloom bits set.
+    #[inline(always)]
+    pub(crate) fn ones(self, block: &[u8]) -> u32 {
+        let all: u32 = words(block).map(u64::count_ones).sum();
+        let extra = self.counter_bits + self.tracking_bits;
+        // The word above the payload, with nothing left at zero extra bits.
+        let above = Self::word(block) >> 1 >> (63 - extra);
+        let above = if extra == 0 { 0 } else { above };
+        all - above.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::bloom::{BlockProbe, Probes};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_do_not_disturb_each_other(
+            wide: bool,
+            counter_bits in 0u32..=7,
+            tracking_bits in 0u32..=32,
+            keys in proptest::collection::vec(any::<u64>(), 0..40),
+        ) {
+            let block_bits = if wide { 512 } else { 256 };
+            let division = Division { block_bits, counter_bits, tracking_bits };
+            let mut block = vec![0; block_bits as usize / 8];
+            let mut plain = block.clone();
+            let (mut load, mut tracked) = (0u32, 0u64);
+            for &hash in &keys {
+                let bits = division.payload_bits();
+                let probes = Probes { hash, count: 5, bits };
+                probes.set(&mut block);
+                probes.set(&mut plain);
+                division.count(&mut block);
+                load = (load + 1).min((1 << counter_bits) - 1);
+                if tracking_bits > 0 {
+                    let class = (hash % u64::from(tracking_bits)) as u32;
+                    division.track(&mut block, class);
+                    tracked |= 1 << class;
+                }
+                prop_assert_eq!(division.load(&block), load);
+                prop_assert_eq!(division.tracked(&block), tracked);
+                let ones: u32 = plain.iter().map(|b| b.count_ones()).sum();
+                prop_assert_eq!(division.ones(&block), ones);
+            }
+        }
+    }
+}

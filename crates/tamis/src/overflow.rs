@@ -1,0 +1,257 @@
+//! What happens to a key that every proposed block refused.
+
+use alloc::vec::Vec;
+
+use crate::key::stretch;
+use crate::placement::reduce;
+
+/// Stream of [`stretch`] for the random choice.
+const RANDOM_STREAM: usize = 48;
+
+/// Where a key goes that every block refused.
+///
+/// ```
+/// use tamis::Overflow;
+/// assert_eq!("absorb".parse(), Ok(Overflow::Absorb));
+/// assert_eq!(Overflow::List.name(), "list");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// Into an exact list of hashes: the lowest false-positive rate, for 64
+    /// bits per listed key and a search of the list by lookups that found
+    /// every block full.
+    List,
+    /// Back into its first block, where every lookup begins.
+    First,
+    /// Into one of its blocks at random, as the paper's section 9.2 has it;
+    /// for reproduction, since the small last level suffers.
+    Random,
+    /// Nowhere: the last proposed block takes everything.
+    Absorb,
+}
+
+impl Overflow {
+    /// Every policy, in the order of their codes.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Overflow::ALL.len(), 4);
+    /// ```
+    pub const ALL: [Self; 4] =
+        [Self::List, Self::First, Self::Random, Self::Absorb];
+
+    /// The name the command line and the reports use.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Overflow::First.name(), "first");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::First => "first",
+            Self::Random => "random",
+            Self::Absorb => "absorb",
+        }
+    }
+
+    /// The choice that takes a key in the end; none if it goes to the list.
+    #[inline]
+    pub(crate) fn choice(self, hash: u64, choices: u32) -> Option<u32> {
+        match self {
+            Self::List => None,
+            Self::First => Some(0),
+            Self::Random => {
+                let word = stretch(hash, RANDOM_STREAM);
+                Some(reduce(word, choices.into()) as u32)
+            }
+            Self::Absorb => Some(choices - 1),
+        }
+    }
+}
+
+impl core::fmt::Display for Overflow {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl core::str::FromStr for Overflow {
+    type Err = crate::Error;
+
+    fn from_str(name: &str) -> crate::Result<Self> {
+        Self::ALL.into_iter().find(|overflow| overflow.name() == name).ok_or(
+            crate::Error::InvalidArgument {
+                what: "overflow",
+                why: "expected list, first, random or absorb",
+            },
+        )
+    }
+}
+
+/// A hash as it stands in a file.
+pub(crate) type Entry = [u8; 8];
+
+/// The exact list, wherever its bytes are: sorted hashes, and a few recent
+/// ones that have not been sorted in yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListView<'a> {
+    pub(crate) sorted: &'a [Entry],
+    pub(crate) recent: &'a [u64],
+}
+
+impl ListView<'_> {
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        find(self.sorted, hash).is_ok()
+            || self.recent.binary_search(&hash).is_ok()
+    }
+}
+
+/// Interpolation search: hashes are uniform, so the place of one is known
+/// to within a square root, and the next guess to within a fourth root. A
+/// guess that does not halve the range is followed by one that does, so that
+/// a list of made-up bytes costs no more than twice a binary search.
+fn find(sorted: &[Entry], hash: u64) -> Result<usize, usize> {
+    let at = |i: usize| u64::from_le_bytes(sorted[i]);
+    let (mut low, mut high) = (0, sorted.len());
+    // Bounds of the values in `low..high`.
+    let (mut least, mut most) = (0u64, u64::MAX);
+    let mut guess_by_value = true;
+    while low < high {
+        let size = high - low;
+        let middle = if guess_by_value && hash >= least && hash <= most {
+            let share = u128::from(hash - least) * size as u128;
+            let step = share / (u128::from(most - least) + 1);
+            low + (step as usize).min(size - 1)
+        } else {
+            low + size / 2
+        };
+        let value = at(middle);
+        match value.cmp(&hash) {
+            core::cmp::Ordering::Equal => return Ok(middle),
+            core::cmp::Ordering::Less => (low, least) = (middle + 1, value),
+            core::cmp::Ordering::Greater => (high, most) = (middle, value),
+        }
+        guess_by_value = !guess_by_value || high - low <= size / 2;
+    }
+    Err(low)
+}
+
+/// The list of a filter that can change.
+///
+/// New hashes wait in a short sorted list of their own and are merged in
+/// bulk: inserting each into a list of a million would move megabytes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct List {
+    sorted: Vec<Entry>,
+    recent: Vec<u64>,
+}
+
+impl List {
+    /// A list from a sorted section of a file.
+    pub(crate) fn from_sorted(sorted: &[Entry]) -> Self {
+        Self { sorted: sorted.to_vec(), recent: Vec::new() }
+    }
+
+    pub(crate) fn view(&self) -> ListView<'_> {
+        ListView { sorted: &self.sorted, recent: &self.recent }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sorted.len() + self.recent.len()
+    }
+
+    /// Adds a hash that is not in the list.
+    pub(crate) fn insert(&mut self, hash: u64) {
+        if let Err(at) = self.recent.binary_search(&hash) {
+            self.recent.insert(at, hash);
+        }
+        // About the square root: then merging and inserting cost the same.
+        let most = 64.max(2 * self.sorted.len().isqrt());
+        if self.recent.len() > most {
+            self.settle();
+        }
+    }
+
+    /// Merges the recent hashes into the sorted ones, from the back, in
+    /// place.
+    pub(crate) fn settle(&mut self) {
+        let mut old = self.sorted.len();
+        self.sorted.resize(old + self.recent.len(), [0; 8]);
+        let mut end = self.sorted.len();
+        while let Some(&recent) = self.recent.last() {
+            end -= 1;
+            if old > 0 && u64::from_le_bytes(self.sorted[old - 1]) > recent {
+                self.sorted[end] = self.sorted[old - 1];
+                old -= 1;
+            } else {
+                self.sorted[end] = recent.to_le_bytes();
+                self.recent.pop();
+            }
+        }
+    }
+
+    /// All hashes, sorted.
+    pub(crate) fn to_sorted(&self) -> Vec<Entry> {
+        let mut settled = self.clone();
+        settled.settle();
+        settled.sorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_set(
+            hashes in proptest::collection::vec(
+                prop_oneof![any::<u64>(), 0u64..20, u64::MAX - 20..=u64::MAX],
+                0..500,
+            ),
+            probes in proptest::collection::vec(any::<u64>(), 0..20),
+        ) {
+            let mut list = List::default();
+            let mut model = BTreeSet::new();
+            for hash in hashes {
+                if model.insert(hash) {
+                    prop_assert!(!list.view().contains(hash));
+                    list.insert(hash);
+                }
+                prop_assert_eq!(list.len(), model.len());
+            }
+            let sorted: Vec<u64> =
+                list.to_sorted().into_iter().map(u64::from_le_bytes).collect();
+            prop_assert!(sorted.iter().eq(&model));
+            let again = List::from_sorted(&list.to_sorted());
+            for probe in probes.iter().chain(&model) {
+                let expected = model.contains(probe);
+                prop_assert_eq!(list.view().contains(*probe), expected);
+                prop_assert_eq!(again.view().contains(*probe), expected);
+            }
+        }
+
+        /// Bytes from strangers need not be sorted: the search must end.
+        #[test]
+        fn unsorted_bytes_are_searched_without_panic(
+            bytes in proptest::collection::vec(any::<[u8; 8]>(), 0..200),
+            hash: u64,
+        ) {
+            let _ = find(&bytes, hash);
+        }
+    }
+
+    #[test]
+    fn random_choices_are_uniform() {
+        let mut seen = [0u32; 3];
+        for i in 0..30_000u64 {
+            let hash = crate::KeyHasher::default().hash(&i);
+            let choice = Overflow::Random.choice(hash, 3).unwrap();
+            seen[choice as usize] += 1;
+        }
+        assert!(seen.iter().all(|&n| n.abs_diff(10_000) < 300), "{seen:?}");
+    }
+}
