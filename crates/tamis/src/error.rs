@@ -44,6 +44,16 @@ pub enum Error {
         /// Its value in the other.
         theirs: String,
     },
+    /// This kind of structure cannot do that, for a reason that lies in it.
+    #[error("a {kind} filter cannot {operation}: {why}")]
+    Unsupported {
+        /// The kind.
+        kind: &'static str,
+        /// What was asked.
+        operation: &'static str,
+        /// The reason.
+        why: &'static str,
+    },
     /// Folding halves the number of blocks, which must be even.
     #[error("cannot fold {blocks} blocks: only an even number halves")]
     NotFoldable {

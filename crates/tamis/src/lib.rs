@@ -26,8 +26,9 @@ pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use filter::Shared;
 pub use filter::{
-    AnyFilter, BitFilter, Blocked, Bloom, Builder, Filter, Fold, Insert,
-    Merge, Parameter, Remove, Split, Stats,
+    AnyFilter, Balanced, BalancedBuilder, BitFilter, BlockState, Blocked,
+    Bloom, Builder, Filter, Fold, Insert, Merge, Parameter, Remove, Scheme,
+    Split, Stats, Threshold,
 };
 #[cfg(feature = "std")]
 pub use format::Mapped;

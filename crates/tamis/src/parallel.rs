@@ -6,10 +6,11 @@
 //! which parts arrive does not show. Atomic ORs would need no sending, but
 //! cost a locked instruction a probe, which is more than the sending does.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::num::NonZero;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
 use crate::batch;
@@ -77,6 +78,64 @@ pub(crate) fn insert<L: Layout, T: Send>(
         counts
     });
     *items += counts;
+}
+
+/// Hashes pieces of work on several threads and hands the hashes to `sink`
+/// in the order of the pieces: for structures in which the order shows.
+pub(crate) fn in_order<T: Send>(
+    chunks: impl Iterator<Item = T> + Send,
+    threads: NonZero<usize>,
+    hash: impl Fn(T, &mut Vec<u64>) + Sync,
+    mut sink: impl FnMut(&[u64]),
+) {
+    // One thread inserts, the others hash.
+    let hashing = threads.get() - 1;
+    if hashing == 0 {
+        let mut hashes = Vec::new();
+        for chunk in chunks {
+            hashes.clear();
+            hash(chunk, &mut hashes);
+            sink(&hashes);
+        }
+        return;
+    }
+    let chunks = Mutex::new(chunks.fuse().enumerate());
+    let (sender, receiver) = sync_channel(2 * hashing);
+    thread::scope(|scope| {
+        let mut running = Vec::new();
+        for _ in 0..hashing {
+            let (chunks, hash, sender) = (&chunks, &hash, sender.clone());
+            running.push(scope.spawn(move || {
+                loop {
+                    let next = match chunks.lock() {
+                        Ok(mut chunks) => chunks.next(),
+                        Err(_) => None,
+                    };
+                    let Some((number, chunk)) = next else { return };
+                    let mut hashes = Vec::new();
+                    hash(chunk, &mut hashes);
+                    if sender.send((number, hashes)).is_err() {
+                        return;
+                    }
+                }
+            }));
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (number, hashes) in receiver {
+            waiting.insert(number, hashes);
+            while let Some(hashes) = waiting.remove(&next) {
+                sink(&hashes);
+                next += 1;
+            }
+        }
+        for thread in running {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
 }
 
 struct Work<'a, L, I, H> {

@@ -20,7 +20,7 @@ fn golden() -> Vec<(String, Recipe)> {
             ("xxh3-seed-256", KeyHasher::xxh3(0xdead_beef_0042), 256),
             ("siphash-512", KeyHasher::siphash(7 << 90 | 0x1234), 512),
         ] {
-            let mut recipe = Recipe::new(kind, ITEMS, Size::Fpr(0.01));
+            let mut recipe = Recipe::new(kind, ITEMS, Size::BitsPerKey(10.0));
             recipe.hasher = hasher;
             recipe.block_bits = block_bits;
             all.push((format!("{kind}-{name}.tamis"), recipe));
@@ -67,7 +67,10 @@ fn golden_files_open_and_answer() {
         assert_eq!(filter.kind(), recipe.kind, "{name}");
         assert_eq!(*filter.hasher(), recipe.hasher, "{name}");
         let stats = filter.stats();
-        assert_eq!((stats.items, stats.design_items), (ITEMS, ITEMS));
+        assert_eq!(stats.design_items, ITEMS);
+        // A balanced filter does not insert what looks present already.
+        let least = if recipe.kind == Kind::Balanced { 690 } else { ITEMS };
+        assert!((least..=ITEMS).contains(&stats.items), "{name}");
         assert!(keys(1, ITEMS).all(|key| filter.contains(&key)), "{name}");
         let wrong = keys(2, 2000).filter(|key| filter.contains(key)).count();
         assert!(wrong < 60, "{name}: {wrong} false positives of 2000");

@@ -24,6 +24,7 @@
 //! ```
 
 pub mod absorbing;
+pub mod fluid;
 pub mod list;
 pub(crate) mod refuser;
 pub mod returned;

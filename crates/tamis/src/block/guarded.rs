@@ -31,9 +31,17 @@ impl Division {
         (1 << self.counter_bits) - 1
     }
 
+    /// Counter and tracking bits.
     #[inline(always)]
-    fn counter_shift(self) -> u32 {
-        64 - self.tracking_bits - self.counter_bits
+    fn extra_bits(self) -> u32 {
+        self.counter_bits + self.tracking_bits
+    }
+
+    /// The uppermost `bits` of a block.
+    #[inline(always)]
+    fn top(block: &[u8], bits: u32) -> u64 {
+        // A shift by all 64 would be none.
+        Self::word(block).checked_shr(64 - bits).unwrap_or(0)
     }
 
     /// The last word of a block.
@@ -54,14 +62,14 @@ impl Division {
     #[inline(always)]
     pub(crate) fn load(self, block: &[u8]) -> u32 {
         // At most seven bits.
-        (Self::word(block) >> self.counter_shift() & self.most()) as u32
+        (Self::top(block, self.extra_bits()) & self.most()) as u32
     }
 
     /// Counts one more key.
     #[inline(always)]
     pub(crate) fn count(self, block: &mut [u8]) {
-        if self.counter_bits > 0 && u64::from(self.load(block)) < self.most() {
-            let one = 1 << self.counter_shift();
+        if u64::from(self.load(block)) < self.most() {
+            let one = 1 << (64 - self.extra_bits());
             Self::set_word(block, Self::word(block) + one);
         }
     }
@@ -69,9 +77,7 @@ impl Division {
     /// The tracking bits, from bit 0.
     #[inline(always)]
     pub(crate) fn tracked(self, block: &[u8]) -> u64 {
-        // A shift by 64 would be none.
-        let all = Self::word(block) >> 1 >> (63 - self.tracking_bits);
-        if self.tracking_bits == 0 { 0 } else { all }
+        Self::top(block, self.tracking_bits)
     }
 
     /// Sets the tracking bit of a class.
@@ -87,11 +93,7 @@ impl Division {
     #[inline(always)]
     pub(crate) fn ones(self, block: &[u8]) -> u32 {
         let all: u32 = words(block).map(u64::count_ones).sum();
-        let extra = self.counter_bits + self.tracking_bits;
-        // The word above the payload, with nothing left at zero extra bits.
-        let above = Self::word(block) >> 1 >> (63 - extra);
-        let above = if extra == 0 { 0 } else { above };
-        all - above.count_ones()
+        all - Self::top(block, self.extra_bits()).count_ones()
     }
 }
 

@@ -4,7 +4,8 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 use super::{
-    Blocked, Bloom, Filter, Fold, Insert, Merge, Parameter, Split, Stats,
+    Balanced, Blocked, Bloom, Filter, Fold, Insert, Merge, Parameter, Split,
+    Stats,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
@@ -34,6 +35,8 @@ pub enum AnyFilter<D = Owned> {
     Blocked(Blocked<D>),
     /// A split Bloom filter.
     Split(Split<D>),
+    /// A balanced Bloom filter.
+    Balanced(Balanced<D>),
 }
 
 /// Evaluates an expression on whichever filter is inside.
@@ -43,18 +46,8 @@ macro_rules! each {
             AnyFilter::Bloom($filter) => $body,
             AnyFilter::Blocked($filter) => $body,
             AnyFilter::Split($filter) => $body,
+            AnyFilter::Balanced($filter) => $body,
         }
-    };
-}
-
-/// Like `each!`, with the result wrapped again as the same kind.
-macro_rules! map_each {
-    ($any:expr, $filter:ident => $body:expr) => {
-        Ok(match $any {
-            AnyFilter::Bloom($filter) => AnyFilter::Bloom($body?),
-            AnyFilter::Blocked($filter) => AnyFilter::Blocked($body?),
-            AnyFilter::Split($filter) => AnyFilter::Split($body?),
-        })
     };
 }
 
@@ -93,6 +86,9 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
                 Self::Blocked(Blocked::from_header(&header, data)?)
             }
             Kind::Split => Self::Split(Split::from_header(&header, data)?),
+            Kind::Balanced => {
+                Self::Balanced(Balanced::from_header(&header, data)?)
+            }
         })
     }
 
@@ -109,6 +105,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
             Self::Split(_) => Kind::Split,
+            Self::Balanced(_) => Kind::Balanced,
         }
     }
 
@@ -126,7 +123,14 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<AnyFilter> {
-        map_each!(self, filter => filter.into_owned())
+        Ok(match self {
+            Self::Bloom(filter) => AnyFilter::Bloom(filter.into_owned()?),
+            Self::Blocked(filter) => AnyFilter::Blocked(filter.into_owned()?),
+            Self::Split(filter) => AnyFilter::Split(filter.into_owned()?),
+            Self::Balanced(filter) => {
+                AnyFilter::Balanced(filter.into_owned()?)
+            }
+        })
     }
 }
 
@@ -208,6 +212,9 @@ impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
             (Self::Split(ours), AnyFilter::Split(theirs)) => {
                 ours.merge(theirs)
             }
+            (Self::Balanced(_), AnyFilter::Balanced(_)) => {
+                Err(order_matters("merge"))
+            }
             (ours, theirs) => Err(Error::Mismatch {
                 field: "kind",
                 ours: ours.kind().to_string(),
@@ -217,9 +224,25 @@ impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
     }
 }
 
+/// Where a balanced filter put a key depends on the keys before it: no
+/// operation on two blocks gives the block of both key sets.
+fn order_matters(operation: &'static str) -> Error {
+    Error::Unsupported {
+        kind: Kind::Balanced.name(),
+        operation,
+        why: "where a key is depends on the order of insertion; \
+              build it again from the keys",
+    }
+}
+
 impl Fold for AnyFilter {
     fn fold(&self) -> Result<Self> {
-        map_each!(self, filter => filter.fold())
+        Ok(match self {
+            Self::Bloom(filter) => Self::Bloom(filter.fold()?),
+            Self::Blocked(filter) => Self::Blocked(filter.fold()?),
+            Self::Split(filter) => Self::Split(filter.fold()?),
+            Self::Balanced(_) => return Err(order_matters("fold")),
+        })
     }
 }
 

@@ -668,7 +668,7 @@ impl<L: Layout, D: AsRef<[u8]>> Persist for BitFilter<L, D> {
             hasher: self.hasher,
             counts: self.counts,
             geometry: self.layout.geometry().encode(),
-            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks())],
+            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks().into())],
         }
     }
 }

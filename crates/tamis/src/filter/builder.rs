@@ -176,7 +176,11 @@ impl<L: Layout> Builder<L> {
                     why: "can be chosen with bits per key, not with a rate",
                 });
             }
-            (Size::Fpr(fpr), None) => L::for_fpr(self.block_bits, fpr)?,
+            (Size::Fpr(fpr), None) => {
+                let design = L::for_fpr(self.block_bits, fpr)?;
+                let bits_per_key = round_up(design.bits_per_key);
+                Prediction { bits_per_key, ..design }
+            }
             (Size::BitsPerKey(bits), None) => L::best(self.block_bits, bits)?,
             (Size::BitsPerKey(bits), Some(probes)) => {
                 L::predict(self.block_bits, bits, probes)?
@@ -212,10 +216,16 @@ impl<L: Layout> Builder<L> {
             block_bits: self.block_bits,
             probes: design.probes,
         };
-        let counts =
-            Counts { items: 0, design_items: items, design_fpr: design.fpr };
+        let counts = Counts::empty(items, design.fpr);
         BitFilter::with_geometry(geometry, self.hasher, counts)
     }
+}
+
+/// The next multiple of 2^-12 bits per key: a root is found only up to
+/// rounding, and the last bits of a better computation must not make two
+/// builds of the same filter differ.
+pub(super) fn round_up(bits_per_key: f64) -> f64 {
+    libm::ceil(bits_per_key * 4096.0) / 4096.0
 }
 
 /// The number of blocks for `items` keys.

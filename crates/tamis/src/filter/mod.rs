@@ -1,6 +1,7 @@
 //! The public filters, and the traits they share.
 
 mod any;
+mod balanced;
 mod bit_filter;
 mod blocked;
 mod bloom;
@@ -10,6 +11,7 @@ mod shared;
 mod split;
 
 pub use any::AnyFilter;
+pub use balanced::{Balanced, BalancedBuilder, BlockState, Scheme, Threshold};
 pub use bit_filter::BitFilter;
 pub(crate) use bit_filter::Layout;
 pub use blocked::Blocked;
@@ -370,17 +372,26 @@ pub trait Fold: Sized {
 /// use tamis::Parameter;
 /// assert_eq!(Parameter::Count(512).to_string(), "512");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Parameter {
     /// A whole number.
     Count(u64),
+    /// Several whole numbers.
+    Counts(Vec<u64>),
+    /// Any number.
+    Number(f64),
+    /// A name.
+    Word(&'static str),
 }
 
 impl core::fmt::Display for Parameter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
+            Self::Counts(counts) => f.debug_list().entries(counts).finish(),
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => f.pad(word),
         }
     }
 }

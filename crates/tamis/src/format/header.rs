@@ -26,6 +26,18 @@ pub(crate) struct Counts {
     pub(crate) design_fpr: f64,
 }
 
+impl Counts {
+    /// For an empty structure.
+    ///
+    /// The predicted rate is kept to seven digits: it is shown to people,
+    /// and the last bits of a better computation must not make two builds of
+    /// the same filter differ.
+    pub(crate) fn empty(design_items: u64, design_fpr: f64) -> Self {
+        let design_fpr = f64::from(design_fpr as f32);
+        Self { items: 0, design_items, design_fpr }
+    }
+}
+
 /// Where a section lies and what its bytes sum to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {

@@ -1,6 +1,7 @@
 //! A structure as bytes: what it has to say, and how that is written,
 //! viewed and verified.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -18,6 +19,8 @@ pub(crate) struct SectionTag(u32);
 impl SectionTag {
     /// The array of blocks.
     pub(crate) const BLOCKS: Self = Self(u32::from_le_bytes(*b"BLKS"));
+    /// The overflow list: sorted hashes.
+    pub(crate) const LIST: Self = Self(u32::from_le_bytes(*b"LIST"));
 }
 
 /// A structure laid out as the parts of a file; made by
@@ -35,7 +38,7 @@ pub struct Image<'a> {
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
     pub(crate) geometry: Vec<u8>,
-    pub(crate) sections: Vec<(SectionTag, &'a [u8])>,
+    pub(crate) sections: Vec<(SectionTag, Cow<'a, [u8]>)>,
 }
 
 impl Image<'_> {

@@ -47,6 +47,8 @@ pub enum Kind {
     Blocked,
     /// [`Split`](crate::Split)
     Split,
+    /// [`Balanced`](crate::Balanced)
+    Balanced,
 }
 
 impl Kind {
@@ -55,7 +57,8 @@ impl Kind {
     /// ```
     /// assert_eq!(tamis::Kind::ALL[0].name(), "bloom");
     /// ```
-    pub const ALL: [Self; 3] = [Self::Bloom, Self::Blocked, Self::Split];
+    pub const ALL: [Self; 4] =
+        [Self::Bloom, Self::Blocked, Self::Split, Self::Balanced];
 
     /// The name the command line and the reports use.
     ///
@@ -68,6 +71,7 @@ impl Kind {
             Self::Bloom => "bloom",
             Self::Blocked => "blocked",
             Self::Split => "split",
+            Self::Balanced => "balanced",
         }
     }
 
@@ -76,6 +80,7 @@ impl Kind {
             Self::Bloom => 1,
             Self::Blocked => 2,
             Self::Split => 3,
+            Self::Balanced => 4,
         }
     }
 

@@ -7,7 +7,9 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
-use tamis::{AnyFilter, Blocked, Bloom, Filter, KeyHasher, Kind, Split};
+use tamis::{
+    AnyFilter, Balanced, Blocked, Bloom, Filter, KeyHasher, Kind, Split,
+};
 
 /// Distinct keys from a seed: SplitMix64 is a bijection, so different
 /// streams never share a key.
@@ -66,6 +68,22 @@ impl Recipe {
             Kind::Bloom => build!(Bloom),
             Kind::Blocked => build!(Blocked),
             Kind::Split => build!(Split),
+            Kind::Balanced => {
+                // A particular design: tuning one takes seconds.
+                let mut builder = Balanced::builder()
+                    .items(self.items)
+                    .block_bits(self.block_bits)
+                    .hasher(self.hasher)
+                    .tracking_bits(8);
+                builder = match self.size {
+                    Size::Fpr(fpr) => builder.fpr(fpr),
+                    Size::BitsPerKey(bits) => builder.bits_per_key(bits),
+                };
+                if let Some(probes) = self.probes {
+                    builder = builder.probes(probes);
+                }
+                AnyFilter::Balanced(builder.build()?)
+            }
             other => panic!("no recipe for {other}"),
         })
     }

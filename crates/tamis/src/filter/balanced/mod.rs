@@ -1,0 +1,707 @@
+//! The balanced Bloom filter.
+
+mod builder;
+mod engine;
+mod shape;
+
+pub use builder::BalancedBuilder;
+pub use shape::{Scheme, Threshold};
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::{Filter, Insert, Parameter, Stats};
+use crate::batch;
+use crate::block::bloom::{Backend, power};
+use crate::block::guarded::Division;
+use crate::error::{Error, Result};
+use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::key::KeyHasher;
+use crate::overflow::{Entry, List, ListView, Overflow};
+use crate::simd::{Task, dispatch};
+use crate::storage::Owned;
+use crate::summary::tracking;
+use engine::{Engine, Site};
+use shape::{Shape, Tally};
+
+/// A balanced Bloom filter (Kanizo, Hay and Keslassy): blocks that are full
+/// enough refuse a key, which then goes to the next of its blocks.
+///
+/// No block gets crowded, so from about 20 bits per key on the
+/// false-positive rate is far below a blocked filter's: 0.44 of it at 24 bits
+/// per key and 0.035 at 40, for 1.2 blocks read per lookup (512-bit blocks,
+/// the default design). **Below about 16 bits per key it does not pay**;
+/// [`Split`](crate::Split) has the lower rate up to 24 bits per key if
+/// lookups mostly miss. `tamis plan` compares.
+///
+/// Beyond the paper: the coin at the threshold is a hash of the key, so that
+/// lookups repeat it; tracking bits tell a lookup whether a key like its own
+/// was ever refused; refused keys need no list (see [`Overflow`]); blocks may
+/// refuse by their set bits instead of a counter (see [`Threshold`]).
+///
+/// | | |
+/// |---|---|
+/// | FPR | Σ over the path of E\[(X/B')^k\], B' the bits left by counter and tracking: `tamis_theory::balanced` |
+/// | lines per hit / miss / insert | about `access_budget` (a) / 1.1 to 2.9, see [`Stats::reads_miss`] / a |
+/// | memory | blocks, and 64 bits per listed key |
+/// | merge, fold | not possible: the outcome depends on the order of insertion |
+///
+/// Inserting a key that is present takes no second place and returns `false`,
+/// so [`Stats::items`] counts different keys (less the few that looked
+/// present by a false positive, and are found all the same). Past the design
+/// load every guarantee holds and only the rate rises.
+///
+/// **It cannot promise**: to forget a key; to be merged; the access budget
+/// past the design load.
+///
+/// ```
+/// use tamis::{Balanced, Filter, Insert};
+///
+/// let mut filter =
+///     Balanced::builder().items(10_000).bits_per_key(24.0).build()?;
+/// filter.insert_batch(&(0..10_000u32).collect::<Vec<_>>());
+/// assert!((0..10_000u32).all(|key| filter.contains(&key)));
+/// assert!(filter.stats().reads_miss < 1.25);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Balanced<D = Owned> {
+    shape: Shape,
+    /// On the heap: it is a few cache lines, and filters get moved.
+    engine: Box<Engine>,
+    hasher: KeyHasher,
+    counts: Counts,
+    tally: Tally,
+    data: D,
+    /// Where the blocks are in `data`.
+    payload: Range<usize>,
+    list: Listed,
+}
+
+/// Where the list is.
+#[derive(Debug, Clone)]
+enum Listed {
+    /// In memory, to be changed.
+    Owned(List),
+    /// In the file: sorted entries at this place.
+    Stored(Range<usize>),
+}
+
+/// What one block holds; see [`Balanced::block_states`].
+///
+/// ```
+/// use tamis::Balanced;
+/// let filter = Balanced::builder().items(100).bits_per_key(20.0).build()?;
+/// assert!(filter.block_states().all(|block| block.ones == 0));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockState {
+    /// Its level, from 0; always 0 unless the scheme is multilevel.
+    pub level: u32,
+    /// Keys counted in it; the counter stops one above the threshold, and
+    /// there is none if the threshold is a number of bits.
+    pub load: u32,
+    /// Bloom bits set in it.
+    pub ones: u32,
+    /// Its tracking bits.
+    pub tracked: u64,
+}
+
+impl Balanced {
+    /// Starts building a filter; see [`BalancedBuilder`].
+    ///
+    /// ```
+    /// let filter = tamis::Balanced::builder()
+    ///     .items(1000)
+    ///     .bits_per_key(24.0)
+    ///     .build()?;
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> BalancedBuilder {
+        BalancedBuilder::new()
+    }
+
+    fn with_shape(
+        shape: Shape,
+        hasher: KeyHasher,
+        design_items: u64,
+        design_fpr: f64,
+    ) -> Result<Self> {
+        shape.check()?;
+        let bytes =
+            shape.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
+        let data = Owned::zeroed(bytes)?;
+        Ok(Self {
+            engine: Box::new(Engine::new(&shape)),
+            shape,
+            hasher,
+            counts: Counts::empty(design_items, design_fpr),
+            tally: Tally::default(),
+            payload: 0..data.as_ref().len(),
+            data,
+            list: Listed::Owned(List::default()),
+        })
+    }
+
+    /// Inserts what `hash` makes of the pieces of work in `chunks`. The
+    /// order of insertion matters here, so only the hashing is spread over
+    /// threads; the result is that of one thread.
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{Balanced, Filter};
+    ///
+    /// let mut filter =
+    ///     Balanced::builder().items(4).bits_per_key(20.0).build()?;
+    /// let hasher = *filter.hasher();
+    /// let keys = ["apple", "pear"].into_iter();
+    /// filter.insert_parallel_with(
+    ///     keys,
+    ///     NonZero::new(2).unwrap(),
+    ///     |key, hashes| hashes.push(hasher.hash(key)),
+    /// );
+    /// assert!(filter.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_parallel_with<T: Send>(
+        &mut self,
+        chunks: impl Iterator<Item = T> + Send,
+        threads: core::num::NonZero<usize>,
+        hash: impl Fn(T, &mut Vec<u64>) + Sync,
+    ) {
+        crate::parallel::in_order(chunks, threads, hash, |hashes| {
+            self.insert_hash_batch(hashes);
+        });
+    }
+
+    /// Inserts a key that is known not to be there, without looking for it.
+    ///
+    /// Faster, and each key takes exactly one place, as in the paper: an
+    /// ordinary insertion leaves out the few keys that look present by a
+    /// false positive (they are found all the same), which lowers the load
+    /// by some percent at 8 bits per key and by nothing to speak of above
+    /// 16. A key inserted twice this way takes two places; it is still
+    /// found.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Filter};
+    /// let mut filter =
+    ///     Balanced::builder().items(1000).bits_per_key(20.0).build()?;
+    /// let hasher = *filter.hasher();
+    /// for key in 0..1000u32 {
+    ///     filter.insert_distinct_hash(hasher.hash(&key));
+    /// }
+    /// assert_eq!(filter.stats().items, 1000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_distinct_hash(&mut self, hash: u64) {
+        self.insert_one(hash, true);
+    }
+
+    fn insert_one(&mut self, hash: u64, distinct: bool) -> bool {
+        struct One<'a>(&'a Engine, Site<'a>, u64, bool);
+        impl Task for One<'_> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(engine, mut site, hash, distinct) = self;
+                engine.insert(backend, &mut site, hash, distinct)
+            }
+        }
+        let (engine, site) = self.site();
+        let new = dispatch(One(engine, site, hash, distinct));
+        self.counts.items += u64::from(new);
+        new
+    }
+
+    fn site(&mut self) -> (&Engine, Site<'_>) {
+        let Self { engine, data, list, tally, .. } = self;
+        // An owned filter was built or copied, and both make an owned list.
+        let list = match list {
+            Listed::Owned(list) => list,
+            Listed::Stored(_) => unreachable!("owned filters own their list"),
+        };
+        (engine, Site { blocks: data.as_mut(), list, tally })
+    }
+}
+
+#[cfg(feature = "std")]
+impl Balanced<crate::Mapped> {
+    /// Opens a file as a memory map; see
+    /// [`BitFilter::open`](crate::BitFilter::open).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// assert!(tamis::Balanced::open("no such file").is_err());
+    /// ```
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_bytes(crate::Mapped::open(path)?)
+    }
+}
+
+impl<D: AsRef<[u8]>> Balanced<D> {
+    /// Views a filter in bytes; see
+    /// [`BitFilter::from_bytes`](crate::BitFilter::from_bytes).
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, saying what was expected and found.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Persist};
+    /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// assert!(Balanced::from_bytes(&filter.to_bytes()[..]).is_ok());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_bytes(data: D) -> Result<Self> {
+        let header = Header::parse(data.as_ref())?;
+        Self::from_header(&header, data)
+    }
+
+    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+        if header.kind != Kind::Balanced {
+            return Err(Error::WrongKind {
+                expected: Kind::Balanced.name(),
+                found: header.kind.name(),
+            });
+        }
+        let (shape, tally) =
+            Shape::decode(&header.geometry, header.counts.items)?;
+        let too_large = Error::Corrupt {
+            field: "geometry",
+            why: "more than a file can hold",
+        };
+        let Some(bytes) = shape.payload() else { return Err(too_large) };
+        let payload = format::view(header, SectionTag::BLOCKS, bytes)?;
+        let listed = match shape.overflow {
+            Overflow::List => tally.refused,
+            _ => 0,
+        };
+        let Some(bytes) = listed.checked_mul(8) else {
+            return Err(too_large);
+        };
+        let list = format::view(header, SectionTag::LIST, bytes)?;
+        Ok(Self {
+            engine: Box::new(Engine::new(&shape)),
+            shape,
+            hasher: header.hasher,
+            counts: header.counts,
+            tally,
+            data,
+            payload,
+            list: Listed::Stored(list),
+        })
+    }
+
+    /// Copies the filter into memory of its own, where it can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Insert, Persist};
+    /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// let bytes = filter.to_bytes();
+    /// let mut again = Balanced::from_bytes(&bytes[..])?.into_owned()?;
+    /// again.insert("apple");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn into_owned(self) -> Result<Balanced> {
+        let data = Owned::copy_of(self.blocks())?;
+        let list = match &self.list {
+            Listed::Owned(list) => list.clone(),
+            Listed::Stored(_) => List::from_sorted(self.list().sorted),
+        };
+        Ok(Balanced {
+            shape: self.shape,
+            engine: self.engine,
+            hasher: self.hasher,
+            counts: self.counts,
+            tally: self.tally,
+            payload: 0..data.as_ref().len(),
+            data,
+            list: Listed::Owned(list),
+        })
+    }
+
+    /// How blocks are proposed.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Scheme};
+    /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// assert_eq!(filter.scheme(), Scheme::Multilevel);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn scheme(&self) -> Scheme {
+        self.shape.scheme
+    }
+
+    /// When a block refuses.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Threshold};
+    /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// assert!(matches!(filter.threshold(), Threshold::Popcount { .. }));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn threshold(&self) -> Threshold {
+        self.shape.refusal.threshold()
+    }
+
+    /// The number of blocks in each level; of the whole array for every
+    /// choice unless the scheme is multilevel.
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// let filter =
+    ///     Balanced::builder().items(9000).bits_per_key(20.0).build()?;
+    /// let levels = filter.level_blocks();
+    /// assert!(levels[0] > levels[1]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn level_blocks(&self) -> &[u64] {
+        &self.shape.levels
+    }
+
+    /// Bits set per key (k).
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// let filter = Balanced::builder().items(9).bits_per_key(40.0).build()?;
+    /// assert!(filter.probes() > 20);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn probes(&self) -> u32 {
+        self.shape.probes
+    }
+
+    /// Average blocks read per insertion so far (a); none before the first.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Insert};
+    /// let mut filter =
+    ///     Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// filter.insert("apple");
+    /// assert_eq!(filter.accesses(), Some(1.0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn accesses(&self) -> Option<f64> {
+        let all = self.tally.refused as f64 * f64::from(self.shape.choices());
+        self.mean_reads(all)
+    }
+
+    /// The share of keys that every block refused (gamma); none before the
+    /// first key.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Insert};
+    /// let mut filter =
+    ///     Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// filter.insert("apple");
+    /// assert_eq!(filter.overflow_fraction(), Some(0.0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn overflow_fraction(&self) -> Option<f64> {
+        let items = self.counts.items;
+        (items > 0).then(|| self.tally.refused as f64 / items as f64)
+    }
+
+    /// What every block holds, for those who study it.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Insert};
+    /// let mut filter =
+    ///     Balanced::builder().items(100).bits_per_key(20.0).build()?;
+    /// filter.insert("apple");
+    /// let ones: u32 = filter.block_states().map(|block| block.ones).sum();
+    /// assert!(ones > 0 && ones <= filter.probes());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn block_states(&self) -> impl Iterator<Item = BlockState> + '_ {
+        let levels = match self.shape.scheme {
+            Scheme::Multilevel => self.shape.choices(),
+            _ => 1,
+        };
+        (0..levels).flat_map(|level| self.level_states(level))
+    }
+
+    fn level_states(
+        &self,
+        choice: u32,
+    ) -> impl Iterator<Item = BlockState> + '_ {
+        let division = self.engine.division(choice);
+        let (blocks, level) = self.level(choice);
+        blocks.map(move |block| BlockState {
+            level,
+            load: division.load(block),
+            ones: division.ones(block),
+            tracked: division.tracked(block),
+        })
+    }
+
+    /// The blocks a choice can propose, and their level.
+    fn level(&self, choice: u32) -> (impl Iterator<Item = &[u8]> + '_, u32) {
+        let proposals = self.shape.proposals();
+        let level = proposals.levels()[choice as usize];
+        let bytes = self.shape.block_bits as usize / 8;
+        let start = level.first as usize * bytes;
+        let end = start + level.blocks as usize * bytes;
+        let number = match self.shape.scheme {
+            Scheme::Multilevel => choice,
+            _ => 0,
+        };
+        (self.blocks()[start..end].chunks_exact(bytes), number)
+    }
+
+    fn blocks(&self) -> &[u8] {
+        &self.data.as_ref()[self.payload.clone()]
+    }
+
+    fn list(&self) -> ListView<'_> {
+        match &self.list {
+            Listed::Owned(list) => list.view(),
+            Listed::Stored(place) => {
+                let bytes = &self.data.as_ref()[place.clone()];
+                ListView { sorted: bytemuck::cast_slice(bytes), recent: &[] }
+            }
+        }
+    }
+
+    fn view(&self) -> engine::View<'_> {
+        engine::View {
+            engine: &self.engine,
+            blocks: self.blocks(),
+            list: self.list(),
+        }
+    }
+
+    /// Reads per placed key plus `rest` reads for all others, on average.
+    fn mean_reads(&self, rest: f64) -> Option<f64> {
+        let items = self.counts.items;
+        let placed: f64 = (1..)
+            .zip(&self.tally.placed)
+            .map(|(reads, &keys): (u64, _)| reads as f64 * keys as f64)
+            .sum();
+        (items > 0).then(|| (placed + rest) / items as f64)
+    }
+
+    /// What the blocks of each choice do to a non-member: the chance that
+    /// they claim it, and that they let it go on.
+    fn walk(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        (0..self.shape.choices()).map(|choice| {
+            let division = self.engine.division(choice);
+            let bits = division.payload_bits();
+            let claim: Vec<f64> = (0..=bits)
+                .map(|ones| {
+                    let fill = f64::from(ones) / f64::from(bits);
+                    power(fill, self.shape.probes)
+                })
+                .collect();
+            let (mut claimed, mut passed, mut blocks) = (0.0, 0.0, 0.0);
+            for state in self.level_states(choice) {
+                let claim = claim[state.ones as usize];
+                let refused = match self.shape.absorbs(choice) {
+                    true => 0.0,
+                    false => self.refused_share(&state, division),
+                };
+                claimed += claim;
+                passed += (1.0 - claim) * refused;
+                blocks += 1.0;
+            }
+            (claimed / blocks, passed / blocks)
+        })
+    }
+
+    fn refused_share(&self, state: &BlockState, division: Division) -> f64 {
+        let share = tracking::share(state.tracked, division.tracking_bits);
+        self.shape.refusal.share(state.load, state.ones) * share
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for Balanced<D> {
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        batch::contains(self.view(), hash)
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+        batch::contains_all(self.view(), hashes, found);
+    }
+
+    fn stats(&self) -> Stats {
+        let Counts { items, design_items, design_fpr } = self.counts;
+        let (mut expected_fpr, mut reads_miss, mut reach) = (0.0, 0.0, 1.0);
+        for (claimed, passed) in self.walk() {
+            reads_miss += reach;
+            expected_fpr += reach * claimed;
+            reach *= passed;
+        }
+        let choices = f64::from(self.shape.choices());
+        let refused = self.tally.refused as f64;
+        let reads_of_refused = match self.shape.overflow {
+            Overflow::List => {
+                // Two different keys with one hash: the list's only error.
+                expected_fpr += reach * refused / 18_446_744_073_709_551_616.0;
+                choices
+            }
+            Overflow::First => 1.0,
+            Overflow::Random => (choices + 1.0) / 2.0,
+            Overflow::Absorb => 0.0,
+        };
+        let list_bits = match self.shape.overflow {
+            Overflow::List => 64.0 * refused,
+            _ => 0.0,
+        };
+        let bits = self.payload.len() as f64 * 8.0 + list_bits;
+        Stats {
+            kind: Kind::Balanced,
+            items,
+            estimated_items: items as f64,
+            design_items,
+            bytes: self.image().bytes(),
+            bits_per_key: (items > 0).then(|| bits / items as f64),
+            expected_fpr,
+            design_fpr,
+            reads_hit: self
+                .mean_reads(refused * reads_of_refused)
+                .unwrap_or(1.0),
+            reads_miss,
+            over_design: items > design_items,
+        }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let shape = &self.shape;
+        let mut all = vec![
+            ("scheme", Parameter::Word(shape.scheme.name())),
+            ("choices", Parameter::Count(shape.choices().into())),
+            ("overflow", Parameter::Word(shape.overflow.name())),
+        ];
+        match shape.refusal.threshold() {
+            Threshold::Count { threshold, admission } => {
+                all.push(("threshold_by", Parameter::Word("count")));
+                all.push(("threshold", Parameter::Count(threshold.into())));
+                all.push(("admission", Parameter::Number(admission)));
+            }
+            Threshold::Popcount { set_bits } => {
+                all.push(("threshold_by", Parameter::Word("popcount")));
+                all.push(("threshold", Parameter::Count(set_bits.into())));
+            }
+        }
+        let division = self.engine.division(0);
+        all.extend([
+            ("tracking_bits", Parameter::Count(shape.tracking_bits.into())),
+            ("counter_bits", Parameter::Count(division.counter_bits.into())),
+            ("blocks", Parameter::Count(shape.blocks())),
+            ("level_blocks", Parameter::Counts(shape.levels.clone())),
+            ("block_bits", Parameter::Count(shape.block_bits.into())),
+            ("probes", Parameter::Count(shape.probes.into())),
+        ]);
+        if let (Some(accesses), Some(overflow)) =
+            (self.accesses(), self.overflow_fraction())
+        {
+            all.push(("accesses", Parameter::Number(accesses)));
+            all.push(("overflow_fraction", Parameter::Number(overflow)));
+        }
+        all
+    }
+
+    fn verify(&self) -> Result<()> {
+        if self.payload.start > 0 {
+            format::verify(self.data.as_ref())?;
+        }
+        let (mut ones, mut loads) = (0, 0);
+        for state in self.block_states() {
+            ones += u64::from(state.ones);
+            loads += u64::from(state.load);
+        }
+        let items = self.counts.items;
+        if ones > items.saturating_mul(self.shape.probes.into()) {
+            return Err(Error::Inconsistent(
+                "more bits are set than the keys counted could set",
+            ));
+        }
+        if loads > items {
+            return Err(Error::Inconsistent(
+                "the blocks count more keys than there are",
+            ));
+        }
+        let sorted = self.list().sorted;
+        let in_order = sorted.windows(2).all(|pair| {
+            u64::from_le_bytes(pair[0]) < u64::from_le_bytes(pair[1])
+        });
+        if !in_order {
+            return Err(Error::Inconsistent("the list is not sorted"));
+        }
+        Ok(())
+    }
+}
+
+impl Insert for Balanced {
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_one(hash, false)
+    }
+
+    fn insert_hash_batch(&mut self, hashes: &[u64]) {
+        struct Many<'a>(&'a Engine, Site<'a>, &'a [u64]);
+        impl Task for Many<'_> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) {
+                let Self(engine, mut site, hashes) = self;
+                batch::ahead(
+                    hashes,
+                    &mut site,
+                    |site, &hash| engine.prefetch(site.blocks, hash, 0),
+                    |site, &hash| {
+                        engine.insert(backend, site, hash, false);
+                    },
+                );
+            }
+        }
+        let (engine, site) = self.site();
+        dispatch(Many(engine, site, hashes));
+        self.counts.items = self.tally.items();
+    }
+}
+
+impl<D: AsRef<[u8]>> Persist for Balanced<D> {
+    fn image(&self) -> Image<'_> {
+        let list: Cow<'_, [u8]> = match &self.list {
+            Listed::Owned(list) => Cow::Owned(flatten(&list.to_sorted())),
+            Listed::Stored(place) => {
+                Cow::Borrowed(&self.data.as_ref()[place.clone()])
+            }
+        };
+        Image {
+            kind: Kind::Balanced,
+            hasher: self.hasher,
+            counts: self.counts,
+            geometry: self.shape.encode(&self.tally),
+            sections: vec![
+                (SectionTag::BLOCKS, Cow::Borrowed(self.blocks())),
+                (SectionTag::LIST, list),
+            ],
+        }
+    }
+}
+
+fn flatten(entries: &[Entry]) -> Vec<u8> {
+    entries.as_flattened().to_vec()
+}

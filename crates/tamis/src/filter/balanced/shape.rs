@@ -1,0 +1,407 @@
+//! The geometry of a balanced filter, and its bytes.
+
+use alloc::vec::Vec;
+
+use crate::block::guarded::Division;
+use crate::error::{Error, Result};
+use crate::format::Reader;
+use crate::overflow::Overflow;
+use crate::placement::{MAX_CHOICES, Proposals};
+
+/// How blocks are proposed to a key.
+///
+/// ```
+/// use tamis::Scheme;
+/// assert_eq!("multilevel".parse(), Ok(Scheme::Multilevel));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// One block (SINGLE).
+    Single,
+    /// Several blocks of one array (SEQUENTIAL).
+    Sequential,
+    /// One block in each of several levels of decreasing size (MHT).
+    Multilevel,
+}
+
+impl Scheme {
+    /// Every scheme, in the order of their codes.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Scheme::ALL.len(), 3);
+    /// ```
+    pub const ALL: [Self; 3] =
+        [Self::Single, Self::Sequential, Self::Multilevel];
+
+    /// The name the command line and the reports use.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Scheme::Single.name(), "single");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Sequential => "sequential",
+            Self::Multilevel => "multilevel",
+        }
+    }
+}
+
+impl core::fmt::Display for Scheme {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl core::str::FromStr for Scheme {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or(
+            Error::InvalidArgument {
+                what: "scheme",
+                why: "expected single, sequential or multilevel",
+            },
+        )
+    }
+}
+
+/// When a block refuses a key.
+///
+/// ```
+/// use tamis::Threshold;
+/// let at_keys = Threshold::Count { threshold: 9, admission: 0.5 };
+/// let at_bits = Threshold::Popcount { set_bits: 240 };
+/// assert_ne!(at_keys, at_bits);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Threshold {
+    /// By the number of keys in it, counted in the block.
+    Count {
+        /// A block below it takes every key (h).
+        threshold: u32,
+        /// The chance that a block exactly at the threshold takes one more
+        /// (p); decided by the key's hash, so that a lookup can repeat it.
+        admission: f64,
+    },
+    /// By the number of bits set in it: no counter, and it balances what
+    /// the false-positive rate depends on.
+    Popcount {
+        /// A block with this many bits set refuses.
+        set_bits: u32,
+    },
+}
+
+/// `admission` in the file: a multiple of 2^-32.
+const ADMISSION_ONE: u64 = 1 << 32;
+
+/// When a block refuses, as the hot path wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Count { threshold: u32, admission: u64 },
+    Popcount { set_bits: u32 },
+}
+
+impl Refusal {
+    pub(super) fn new(threshold: Threshold) -> Result<Self> {
+        match threshold {
+            Threshold::Count { threshold, admission } => {
+                if threshold > MAX_THRESHOLD {
+                    return Err(Error::InvalidArgument {
+                        what: "threshold",
+                        why: "expected at most 126 keys",
+                    });
+                }
+                if !(0.0..=1.0).contains(&admission) {
+                    return Err(Error::InvalidArgument {
+                        what: "admission",
+                        why: "expected a probability",
+                    });
+                }
+                let scaled = admission * ADMISSION_ONE as f64;
+                let admission = libm::round(scaled) as u64;
+                Ok(Self::Count { threshold, admission })
+            }
+            Threshold::Popcount { set_bits } => {
+                Ok(Self::Popcount { set_bits })
+            }
+        }
+    }
+
+    /// Whether a block refuses a key with this ticket.
+    ///
+    /// Monotone in the block's content: a block that refuses a key now will
+    /// always refuse it, and one that does not never did. That is what makes
+    /// a lookup's early stop safe.
+    #[inline(always)]
+    pub(super) fn refuses(
+        self,
+        division: Division,
+        block: &[u8],
+        ticket: impl FnOnce() -> u64,
+    ) -> bool {
+        match self {
+            Self::Count { threshold, admission } => {
+                let load = division.load(block);
+                load > threshold
+                    || load == threshold && ticket() >> 32 >= admission
+            }
+            Self::Popcount { set_bits } => division.ones(block) >= set_bits,
+        }
+    }
+
+    /// The share of non-members that a block with this load and this many
+    /// bits set would have refused.
+    pub(super) fn share(self, load: u32, ones: u32) -> f64 {
+        match self {
+            Self::Count { threshold, admission } => {
+                match load.cmp(&threshold) {
+                    core::cmp::Ordering::Less => 0.0,
+                    core::cmp::Ordering::Equal => {
+                        1.0 - admission as f64 / ADMISSION_ONE as f64
+                    }
+                    core::cmp::Ordering::Greater => 1.0,
+                }
+            }
+            Self::Popcount { set_bits } => f64::from(ones >= set_bits),
+        }
+    }
+
+    pub(super) fn threshold(self) -> Threshold {
+        match self {
+            Self::Count { threshold, admission } => Threshold::Count {
+                threshold,
+                admission: admission as f64 / ADMISSION_ONE as f64,
+            },
+            Self::Popcount { set_bits } => Threshold::Popcount { set_bits },
+        }
+    }
+}
+
+/// The largest threshold whose counter has seven bits.
+const MAX_THRESHOLD: u32 = 126;
+
+/// Bits that count up to one above the threshold: ceil(log2(h + 2)).
+fn counter_bits(refusal: Refusal) -> u32 {
+    match refusal {
+        Refusal::Count { threshold, .. } => {
+            u32::BITS - (threshold + 1).leading_zeros()
+        }
+        Refusal::Popcount { .. } => 0,
+    }
+}
+
+/// Everything that says where a key's bits are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) scheme: Scheme,
+    pub(super) overflow: Overflow,
+    pub(super) refusal: Refusal,
+    pub(super) block_bits: u32,
+    pub(super) probes: u32,
+    pub(super) tracking_bits: u32,
+    /// The blocks of each level; of the one array for every choice of the
+    /// single and sequential schemes.
+    pub(super) levels: Vec<u64>,
+}
+
+/// Counts that go with the geometry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    /// Keys placed by each choice.
+    pub(super) placed: [u64; MAX_CHOICES],
+    /// Keys refused by every choice.
+    pub(super) refused: u64,
+}
+
+impl Tally {
+    pub(super) fn items(&self) -> u64 {
+        self.placed.iter().sum::<u64>() + self.refused
+    }
+
+    fn accepted_with_overflow(&self) -> Option<u64> {
+        self.placed
+            .iter()
+            .try_fold(self.refused, |sum, &placed| sum.checked_add(placed))
+    }
+}
+
+impl Shape {
+    pub(super) fn choices(&self) -> u32 {
+        self.levels.len() as u32
+    }
+
+    pub(super) fn blocks(&self) -> u64 {
+        match self.scheme {
+            Scheme::Multilevel => self.levels.iter().sum(),
+            _ => self.levels.first().copied().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn payload(&self) -> Option<u64> {
+        self.blocks().checked_mul(u64::from(self.block_bits / 8))
+    }
+
+    pub(super) fn proposals(&self) -> Proposals {
+        match self.scheme {
+            Scheme::Multilevel => Proposals::multilevel(&self.levels),
+            _ => Proposals::sequential(self.blocks(), self.choices()),
+        }
+    }
+
+    /// Whether a choice takes every key.
+    pub(super) fn absorbs(&self, choice: u32) -> bool {
+        self.overflow == Overflow::Absorb && choice + 1 == self.choices()
+    }
+
+    /// How the blocks of a choice are divided. An absorbing *level* has
+    /// blocks of its own, which need neither counter nor tracking bits.
+    pub(super) fn division(&self, choice: u32) -> Division {
+        let alone = self.scheme == Scheme::Multilevel || self.choices() == 1;
+        let bare = alone && self.absorbs(choice);
+        Division {
+            block_bits: self.block_bits,
+            counter_bits: if bare { 0 } else { counter_bits(self.refusal) },
+            tracking_bits: if bare { 0 } else { self.tracking_bits },
+        }
+    }
+
+    /// Everything that a constructor or a file may get wrong.
+    pub(super) fn check(&self) -> Result<()> {
+        let invalid = |what, why| Err(Error::InvalidArgument { what, why });
+        if !matches!(self.block_bits, 256 | 512) {
+            return invalid("block bits", "a block has 256 or 512 bits");
+        }
+        if !(1..=tamis_theory::MAX_PROBES).contains(&self.probes) {
+            return invalid("probes", "expected 1 to 32");
+        }
+        if self.tracking_bits > 32 {
+            return invalid("tracking bits", "expected at most 32");
+        }
+        let fits = match self.scheme {
+            Scheme::Single => self.levels.len() == 1,
+            _ => (1..=MAX_CHOICES).contains(&self.levels.len()),
+        };
+        if !fits {
+            return invalid("choices", "expected 1 for single, else 1 to 8");
+        }
+        match self.refusal {
+            Refusal::Count { threshold, admission } => {
+                if threshold > MAX_THRESHOLD || admission > ADMISSION_ONE {
+                    return invalid("threshold", "out of range");
+                }
+            }
+            Refusal::Popcount { set_bits } => {
+                if set_bits > self.block_bits {
+                    return invalid("threshold", "more bits than a block has");
+                }
+            }
+        }
+        let total = self
+            .levels
+            .iter()
+            .try_fold(0u64, |sum, &level| sum.checked_add(level));
+        let most = 1 << 55;
+        if self.levels.contains(&0) || total.is_none_or(|total| total > most) {
+            return invalid("blocks", "expected 1 to 2^55 blocks");
+        }
+        let same = self.levels.windows(2).all(|pair| pair[0] == pair[1]);
+        if self.scheme != Scheme::Multilevel && !same {
+            return invalid("blocks", "one array has one size");
+        }
+        Ok(())
+    }
+
+    /// Fixed fields, then one size per choice; the tally behind them.
+    pub(super) fn encode(&self, tally: &Tally) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128);
+        let (kind, threshold, admission) = match self.refusal {
+            Refusal::Count { threshold, admission } => {
+                (0u16, threshold, admission)
+            }
+            Refusal::Popcount { set_bits } => (1, set_bits, 0),
+        };
+        for small in [
+            code(&Scheme::ALL, &self.scheme),
+            code(&Overflow::ALL, &self.overflow),
+            kind,
+            self.levels.len() as u16,
+        ] {
+            out.extend_from_slice(&small.to_le_bytes());
+        }
+        for word in
+            [self.block_bits, self.probes, self.tracking_bits, threshold]
+        {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&admission.to_le_bytes());
+        for level in &self.levels {
+            out.extend_from_slice(&level.to_le_bytes());
+        }
+        out.extend_from_slice(&tally.refused.to_le_bytes());
+        for placed in &tally.placed[..self.levels.len()] {
+            out.extend_from_slice(&placed.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8], items: u64) -> Result<(Self, Tally)> {
+        let corrupt = |why| Error::Corrupt { field: "geometry", why };
+        let mut at = Reader { bytes };
+        let scheme = from_code(&Scheme::ALL, at.u16()?)
+            .ok_or(corrupt("unknown scheme"))?;
+        let overflow = from_code(&Overflow::ALL, at.u16()?)
+            .ok_or(corrupt("unknown overflow"))?;
+        let kind = at.u16()?;
+        let choices = usize::from(at.u16()?);
+        if !(1..=MAX_CHOICES).contains(&choices) {
+            return Err(corrupt("expected 1 to 8 choices"));
+        }
+        let [block_bits, probes, tracking_bits, threshold] =
+            [at.u32()?, at.u32()?, at.u32()?, at.u32()?];
+        let admission = at.u64()?;
+        let refusal = match (kind, admission) {
+            (0, _) => Refusal::Count { threshold, admission },
+            (1, 0) => Refusal::Popcount { set_bits: threshold },
+            _ => return Err(corrupt("unknown threshold")),
+        };
+        let levels =
+            (0..choices).map(|_| at.u64()).collect::<Result<Vec<_>>>()?;
+        let mut tally = Tally { refused: at.u64()?, ..Tally::default() };
+        for placed in &mut tally.placed[..choices] {
+            *placed = at.u64()?;
+        }
+        if !at.bytes.is_empty() {
+            return Err(corrupt("wrong length"));
+        }
+        if tally.accepted_with_overflow() != Some(items) {
+            return Err(corrupt("its counts do not add up to the items"));
+        }
+        let shape = Self {
+            scheme,
+            overflow,
+            refusal,
+            block_bits,
+            probes,
+            tracking_bits,
+            levels,
+        };
+        shape.check().map_err(|error| match error {
+            Error::InvalidArgument { why, .. } => corrupt(why),
+            other => other,
+        })?;
+        Ok((shape, tally))
+    }
+}
+
+fn code<T: PartialEq>(all: &[T], one: &T) -> u16 {
+    // Everything is in its own list.
+    all.iter().position(|other| other == one).unwrap_or(0) as u16
+}
+
+fn from_code<T: Copy>(all: &[T], code: u16) -> Option<T> {
+    all.get(usize::from(code)).copied()
+}
