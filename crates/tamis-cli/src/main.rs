@@ -47,6 +47,7 @@ enum Verb {
     Info(verb::info::Args),
     Verify(verb::verify::Args),
     Plan(verb::plan::Args),
+    Theory(verb::theory::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Verb::Info(args) => args.run(),
         Verb::Verify(args) => args.run(),
         Verb::Plan(args) => args.run(),
+        Verb::Theory(args) => args.run(),
     };
     match result {
         Ok(Outcome::Yes) => ExitCode::SUCCESS,

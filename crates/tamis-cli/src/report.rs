@@ -122,7 +122,15 @@ impl Report {
         let parts: Vec<String> = self
             .parameters
             .iter()
-            .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+            .map(|(name, value)| {
+                let name = name.replace('_', " ");
+                match value {
+                    serde_json::Value::String(word) => {
+                        format!("{name} {word}")
+                    }
+                    other => format!("{name} {other}"),
+                }
+            })
             .collect();
         parts.join(", ")
     }
@@ -131,6 +139,9 @@ impl Report {
 fn json(parameter: Parameter) -> serde_json::Value {
     match parameter {
         Parameter::Count(count) => count.into(),
+        Parameter::Counts(counts) => counts.into(),
+        Parameter::Number(number) => number.into(),
+        Parameter::Word(word) => word.into(),
         // Whatever a later version adds can at least be shown.
         other => other.to_string().into(),
     }

@@ -16,7 +16,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Draw the pictures of the documents from the theory
+    /// Draw the pictures of the documents, from theory and measurement
     Plots {
         /// Where to put them
         #[arg(long, default_value = "docs/img")]

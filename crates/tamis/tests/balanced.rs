@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::num::NonZero;
 
 use proptest::prelude::*;
-use support::{assert_binomial, false_positives, key, keys};
+use support::{assert_binomial, false_positives, keys};
 use tamis::{
     AnyFilter, Balanced, BalancedBuilder, Error, Filter, Fold, Insert, Merge,
     Overflow, Persist, Scheme, Threshold,

@@ -7,6 +7,7 @@ pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod query;
+pub(crate) mod theory;
 pub(crate) mod verify;
 
 use std::num::NonZero;

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde::Serialize;
+use tamis::Balanced;
 use tamis_theory::{Prediction, blocked, split, standard};
 
 use super::{parse_bits, parse_fpr, parse_items};
@@ -68,6 +69,8 @@ struct Plan {
     designs: Vec<Design>,
     recommended: &'static str,
     reason: String,
+    /// Why not the others.
+    notes: Vec<String>,
 }
 
 /// The size of a block here: a cache line.
@@ -85,8 +88,8 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let predictions = match (self.size.fpr, self.size.bits_per_key) {
-            (Some(fpr), _) => [
+        let mut predictions = match (self.size.fpr, self.size.bits_per_key) {
+            (Some(fpr), _) => vec![
                 ("blocked", blocked::for_fpr(BLOCK_BITS, fpr)?),
                 ("split", split::for_fpr(BLOCK_BITS, fpr)?),
                 ("bloom", standard::for_fpr(fpr)?),
@@ -94,25 +97,43 @@ impl Args {
             (None, bits) => {
                 // clap requires one of the two.
                 let bits = bits.unwrap_or_default();
-                [
+                vec![
                     ("blocked", blocked::best(BLOCK_BITS, bits)?),
                     ("split", split::best(BLOCK_BITS, bits)?),
                     ("bloom", standard::best(bits)?),
                 ]
             }
         };
+        // Not every task has a balanced design; it is then no choice.
+        if let Ok(balanced) = self.balanced() {
+            predictions.push(("balanced", balanced));
+        }
         let designs: Vec<Design> = predictions
             .into_iter()
             .map(|(kind, prediction)| self.design(kind, &prediction))
             .collect();
-        let (recommended, reason) = recommend(&designs, self.size.fpr);
+        let judgement = Judgement::new(&designs, self.size.fpr.is_some());
+        let (recommended, reason) = judgement.recommend();
+        let notes = judgement.notes(recommended);
         Ok(Plan {
             items: self.items,
             miss_share: self.miss_share,
             designs,
             recommended,
             reason,
+            notes,
         })
+    }
+
+    fn balanced(&self) -> tamis::Result<Prediction> {
+        let mut builder = Balanced::builder().block_bits(BLOCK_BITS);
+        if let Some(fpr) = self.size.fpr {
+            builder = builder.fpr(fpr);
+        }
+        if let Some(bits) = self.size.bits_per_key {
+            builder = builder.bits_per_key(bits);
+        }
+        builder.predict()
     }
 
     fn design(&self, kind: &'static str, prediction: &Prediction) -> Design {
@@ -129,7 +150,7 @@ impl Args {
             reads: self.miss_share * reads_miss
                 + (1.0 - self.miss_share) * reads_hit,
             removable: false,
-            mergeable: true,
+            mergeable: kind != "balanced",
         }
     }
 }
@@ -139,57 +160,110 @@ impl Args {
 const WORTH_MEMORY: f64 = 0.05;
 const WORTH_FPR: f64 = 0.25;
 /// More reads per lookup than this are a different promise.
-const MOST_READS: f64 = 1.25;
+const MOST_READS: f64 = 1.3;
+/// Below this, balancing has nothing to gain.
+const LEAST_BALANCED_BITS: f64 = 12.0;
 
 /// The rule, in one sentence: blocked, which reads one line whatever
 /// happens, unless another kind of nearly one read per lookup is clearly
 /// better on what was left open, memory or rate.
-fn recommend(
-    designs: &[Design],
-    target: Option<f64>,
-) -> (&'static str, String) {
-    let one_line = &designs[0];
-    let gain = |design: &Design| match target {
-        Some(_) => 1.0 - design.bits_per_key / one_line.bits_per_key,
-        None => 1.0 - design.fpr / one_line.fpr,
-    };
-    let (worth, what) = match target {
-        Some(_) => (WORTH_MEMORY, "less memory"),
-        None => (WORTH_FPR, "fewer false positives"),
-    };
-    let better = designs[1..]
-        .iter()
-        .filter(|design| design.reads <= MOST_READS && gain(design) >= worth)
-        .max_by(|a, b| gain(a).total_cmp(&gain(b)));
-    match better {
-        Some(design) => (
-            design.kind,
-            format!(
-                "{} has {:.0} % {what} than blocked for {:.3} instead \
-                 of 1 block read per lookup.",
-                design.kind,
-                100.0 * gain(design),
-                design.reads,
-            ),
-        ),
-        None => {
-            let rival = designs[1..]
-                .iter()
-                .max_by(|a, b| gain(a).total_cmp(&gain(b)))
-                .unwrap_or(one_line);
-            (
-                one_line.kind,
-                format!(
-                    "blocked reads one block whatever is asked; {}, the best \
-                     of the others, would have {:.1} % {what} and read \
-                     {:.2} blocks per lookup.",
-                    rival.kind,
-                    100.0 * gain(rival),
-                    rival.reads
-                ),
-            )
+struct Judgement<'a> {
+    one_line: &'a Design,
+    others: &'a [Design],
+    by_memory: bool,
+}
+
+impl<'a> Judgement<'a> {
+    fn new(designs: &'a [Design], by_memory: bool) -> Self {
+        let (one_line, others) = (&designs[0], &designs[1..]);
+        Self { one_line, others, by_memory }
+    }
+
+    /// What a design saves over blocked, as a share.
+    fn gain(&self, design: &Design) -> f64 {
+        match self.by_memory {
+            true => 1.0 - design.bits_per_key / self.one_line.bits_per_key,
+            false => 1.0 - design.fpr / self.one_line.fpr,
         }
     }
+
+    fn worth(&self) -> f64 {
+        if self.by_memory { WORTH_MEMORY } else { WORTH_FPR }
+    }
+
+    /// The gain in words.
+    fn compare(&self, design: &Design) -> String {
+        let percent = 100.0 * self.gain(design);
+        match (self.by_memory, percent >= 0.0) {
+            (true, true) => format!("{percent:.1} % less memory"),
+            (true, false) => format!("{:.1} % more memory", -percent),
+            (false, true) => format!("{percent:.1} % fewer false positives"),
+            (false, false) => {
+                format!("{:.1} % more false positives", -percent)
+            }
+        }
+    }
+
+    fn eligible(&self, design: &Design) -> bool {
+        design.reads <= MOST_READS
+            && self.gain(design) >= self.worth()
+            && !too_dense(design)
+    }
+
+    fn recommend(&self) -> (&'static str, String) {
+        let best = self
+            .others
+            .iter()
+            .filter(|design| self.eligible(design))
+            .max_by(|a, b| self.gain(a).total_cmp(&self.gain(b)));
+        match best {
+            Some(design) => (
+                design.kind,
+                format!(
+                    "It has {} than blocked for {:.3} instead of 1 block \
+                     read per lookup.",
+                    self.compare(design),
+                    design.reads,
+                ),
+            ),
+            None => (
+                self.one_line.kind,
+                "It reads one block whatever is asked, and no other kind \
+                 that reads at most 1.3 saves enough."
+                    .into(),
+            ),
+        }
+    }
+
+    /// Why not the others.
+    fn notes(&self, recommended: &str) -> Vec<String> {
+        let others = self.others.iter().filter(|d| d.kind != recommended);
+        others
+            .map(|design| {
+                let compare = self.compare(design);
+                let why = if too_dense(design) {
+                    "below about 12 bits per key even perfect balance could \
+                     gain only some percent, and tracking bits and second \
+                     reads cost as much"
+                        .into()
+                } else if design.reads > MOST_READS {
+                    format!("reads {:.2} blocks per lookup", design.reads)
+                } else if self.gain(design) < self.worth() {
+                    format!(
+                        "reads {:.3} blocks per lookup for that",
+                        design.reads
+                    )
+                } else {
+                    format!("{recommended} has the better of it")
+                };
+                format!("{}: {compare} than blocked; {why}.", design.kind)
+            })
+            .collect()
+    }
+}
+
+fn too_dense(design: &Design) -> bool {
+    design.kind == "balanced" && design.bits_per_key <= LEAST_BALANCED_BITS
 }
 
 impl Plan {
@@ -230,6 +304,9 @@ impl Plan {
             )?;
         }
         writeln!(out, "\nRecommended: {}. {}", self.recommended, self.reason)?;
+        for note in &self.notes {
+            writeln!(out, "  not {note}")?;
+        }
         Ok(())
     }
 }

@@ -1,0 +1,181 @@
+//! Curves as SVG.
+
+use std::error::Error;
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::prelude::*;
+
+use crate::failure::{Failure, Result};
+
+/// Colours that people with any kind of colour vision tell apart (Okabe and
+/// Ito's palette).
+pub(super) const BLUE: RGBColor = RGBColor(0, 114, 178);
+pub(super) const VERMILION: RGBColor = RGBColor(213, 94, 0);
+pub(super) const GREY: RGBColor = RGBColor(120, 120, 120);
+
+pub(super) struct Curve {
+    pub(super) name: String,
+    pub(super) look: Look,
+    pub(super) colour: RGBColor,
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Look {
+    Line,
+    Dots,
+    /// Dots on vertical lines, for shares of whole numbers.
+    Stems,
+}
+
+pub(super) struct Axis {
+    title: &'static str,
+    log: bool,
+    from: Option<f64>,
+    margin: f64,
+}
+
+impl Axis {
+    pub(super) fn linear(title: &'static str) -> Self {
+        Axis { title, log: false, from: None, margin: 0.0 }
+    }
+
+    pub(super) fn log(title: &'static str) -> Self {
+        Axis { log: true, ..Self::linear(title) }
+    }
+
+    pub(super) fn from(self, from: f64) -> Self {
+        Axis { from: Some(from), ..self }
+    }
+
+    pub(super) fn with_margin(self, margin: f64) -> Self {
+        Axis { margin, ..self }
+    }
+
+    /// From the least to the largest of `values`, with some room.
+    fn range(&self, values: impl Iterator<Item = f64>) -> Range<f64> {
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            if !self.log || value > 0.0 {
+                (least, most) = (least.min(value), most.max(value));
+            }
+        }
+        if least > most {
+            // Nothing to see, but a picture needs axes.
+            return 0.5..1.0;
+        }
+        if self.log {
+            // Nobody cares how much smaller than this something is.
+            return least.max(1e-15 * most) / 1.5..most * 1.5;
+        }
+        let least = self.from.unwrap_or(least - self.margin);
+        let room = self.from.map_or(0.0, |from| 0.05 * (most - from));
+        least..most + self.margin + room
+    }
+}
+
+/// The picture as text.
+pub(super) fn draw(x: &Axis, y: &Axis, curves: &[Curve]) -> Result<String> {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let across = x.range(points().map(|point| point.0));
+    let up = y.range(points().map(|point| point.1));
+    let drawn = if y.log {
+        let low = up.start;
+        on(x, y, across, up.log_scale(), low, &scientific, curves)
+    } else {
+        on(x, y, across, up, 0.0, &plain, curves)
+    };
+    drawn.map_err(|error| {
+        Failure::new(format_args!("cannot draw the curve: {error}"))
+    })
+}
+
+fn on<Y>(
+    x: &Axis,
+    y: &Axis,
+    across: Range<f64>,
+    up: Y,
+    low: f64,
+    label: &dyn Fn(&f64) -> String,
+    curves: &[Curve],
+) -> std::result::Result<String, Box<dyn Error>>
+where
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    let mut svg = String::new();
+    let root = SVGBackend::with_string(&mut svg, (760, 440));
+    let root = root.into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .margin(12)
+        .x_label_area_size(42)
+        .y_label_area_size(76)
+        .build_cartesian_2d(across, up)?;
+    chart
+        .configure_mesh()
+        .x_desc(x.title)
+        .y_desc(y.title)
+        .y_label_formatter(&label)
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 14))
+        .axis_desc_style(("sans-serif", 15))
+        .draw()?;
+    for curve in curves {
+        // A log scale has no place for zero.
+        let points: Vec<(f64, f64)> = curve
+            .points
+            .iter()
+            .copied()
+            .filter(|point| point.1 >= low)
+            .collect();
+        let (thick, full) =
+            (curve.colour.stroke_width(2), curve.colour.filled());
+        let look = curve.look;
+        if matches!(look, Look::Stems) {
+            chart.draw_series(points.iter().map(|point| {
+                PathElement::new(vec![(point.0, low), *point], thick)
+            }))?;
+        }
+        let series = if matches!(look, Look::Line) {
+            chart.draw_series(LineSeries::new(points, thick))?
+        } else {
+            let dots = points.into_iter();
+            chart.draw_series(dots.map(|point| Circle::new(point, 4, full)))?
+        };
+        series.label(&curve.name).legend(move |(x, y)| {
+            let (from, to) = match look {
+                Look::Line => ((x, y - 1), (x + 24, y + 1)),
+                Look::Dots | Look::Stems => ((x + 9, y - 3), (x + 15, y + 3)),
+            };
+            Rectangle::new([from, to], full)
+        });
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE)
+        .border_style(GREY)
+        .label_font(("sans-serif", 14))
+        .legend_area_size(34)
+        .draw()?;
+    root.present()?;
+    drop(chart);
+    drop(root);
+    Ok(svg)
+}
+
+/// Powers of ten as such: 1e-7, not 0.00000009999999999999999.
+fn scientific(value: &f64) -> String {
+    let text = format!("{value:.3e}");
+    let (number, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    format!("{number}e{power}")
+}
+
+/// Sums of 0.05 as people write them.
+fn plain(value: &f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
