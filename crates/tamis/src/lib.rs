@@ -21,6 +21,7 @@ mod placement;
 mod simd;
 mod storage;
 mod summary;
+pub mod table;
 
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
