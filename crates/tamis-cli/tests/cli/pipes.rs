@@ -111,6 +111,36 @@ fn a_pipe_in_place_of_a_filter_is_refused_at_once() {
     }
 }
 
+/// What can be refused before the keys are read is: they may take hours.
+#[test]
+fn refusals_do_not_wait_for_the_keys() {
+    let lab = lab();
+    for arguments in [
+        "build -o f --fpr 0.01",
+        "build -o new --fpr 1e-16",
+        "build -o new --fpr 0.01 --block-bits 100",
+        "build -o . --fpr 0.01",
+        "build - missing -o new --fpr 0.01",
+        "query missing",
+        "add missing",
+        "add keys",
+    ] {
+        let mut child = lab
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let (status, err) = end(child);
+        assert_eq!(status, Some(2), "{arguments}: {err}");
+        assert_eq!(err.lines().count(), 1, "{arguments}: {err}");
+        // Open until here: there never was an end of the input.
+        drop(stdin);
+    }
+}
+
 /// A full disk is an error, and is told.
 #[cfg(target_os = "linux")]
 #[test]

@@ -52,8 +52,8 @@ fn info_tells_all_there_is() {
             _ => split::for_fpr(512, 0.01),
         };
         let design = design.unwrap();
-        assert!(float(&info["design_fpr"]) <= 0.01, "{kind}");
-        close(&info["design_fpr"], design.fpr, 1e-9);
+        // Kept to seven digits.
+        close(&info["design_fpr"], design.fpr, 1e-7);
         // Whole blocks, an even number of them: two in some 590.
         close(&info["bits_per_key"], design.bits_per_key, 0.004);
         let header_apart = (bytes - 128) as f64 * 8.0 / 30_000.0;
@@ -158,12 +158,6 @@ fn plans_are_the_theory() {
             close(&design["reads"], mean, 1e-12);
             close(&design["bytes"], 1.25e8 * theory.bits_per_key, 1e-7);
         }
-        let table = lab.run(&format!("plan --items 1e9 {size}"));
-        let table = table.done().text();
-        for kind in KINDS {
-            assert!(table.contains(kind), "{table}");
-        }
-        assert!(table.contains("Recommended: "), "{table}");
     };
     for fpr in [0.05, 0.01, 0.001, 1e-6] {
         check(
@@ -185,4 +179,10 @@ fn plans_are_the_theory() {
             ],
         );
     }
+    let table = lab.run("plan --items 1e9 --fpr 0.01");
+    let table = table.done().text();
+    for kind in KINDS {
+        assert!(table.contains(kind), "{table}");
+    }
+    assert!(table.contains("Recommended: "), "{table}");
 }
