@@ -16,7 +16,7 @@ pub(crate) trait Task {
 }
 
 /// Runs `task` on the best backend this processor has.
-#[inline]
+#[inline(always)]
 pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if let Some(backend) = crate::block::bloom::Avx2::new() {
