@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis_theory::bound::Bound;
 
-use super::plot::{self, Axis, Curve, Look};
+use super::plot::{self, Axis, Curve, Legend, Look};
 use super::{Answer, Plot, Show, digits, threshold};
 use crate::failure::{Outcome, Result};
 
@@ -90,7 +90,7 @@ impl Args {
         }
         let x = Axis::linear("keys in a block").with_margin(0.5);
         let y = Axis::linear("share of blocks").from(0.0);
-        plot::draw(&x, &y, &curves)
+        plot::draw(&x, &y, &curves, Legend::Above)
     }
 }
 

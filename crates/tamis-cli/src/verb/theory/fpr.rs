@@ -4,7 +4,7 @@ use serde::Serialize;
 use tamis_theory::balanced::{Lookup, list};
 use tamis_theory::{MAX_PROBES, Prediction, blocked, split, standard};
 
-use super::plot::{self, Axis, Curve, Look};
+use super::plot::{self, Axis, Curve, Legend, Look};
 use super::{Answer, Plot, Show, digits, threshold};
 use crate::failure::{Failure, Outcome, Result};
 
@@ -144,15 +144,25 @@ impl Args {
         let scheme = self.scheme;
         let walks = matches!(scheme, Sequential | Multilevel);
         let refuses = walks || scheme == Single;
-        for (given, fits, option) in [
-            (self.access_budget.is_some(), walks, "--access-budget"),
-            (self.choices.is_some(), walks, "--choices"),
-            (self.overflow.is_some(), scheme == Single, "--overflow"),
-            (self.tracking_bits.is_some(), refuses, "--tracking-bits"),
+        const WALKS: &str = "sequential and multilevel";
+        const REFUSES: &str = "single, sequential and multilevel";
+        let budget = self.access_budget.is_some();
+        let tracking = self.tracking_bits.is_some();
+        // A number that changes nothing was meant for something else.
+        for (given, fits, option, kinds) in [
+            (budget, walks, "--access-budget", WALKS),
+            (self.choices.is_some(), walks, "--choices", WALKS),
+            (
+                self.overflow.is_some(),
+                scheme == Single,
+                "--overflow",
+                "single",
+            ),
+            (tracking, refuses, "--tracking-bits", REFUSES),
         ] {
             if given && !fits {
                 return Err(Failure::new(format_args!(
-                    "{option} means nothing for --scheme {}",
+                    "{option} is for --scheme {kinds}, not {}",
                     scheme.name()
                 )));
             }
@@ -347,7 +357,7 @@ impl Args {
         });
         let x = Axis::linear("bits per key");
         let y = Axis::log("false-positive rate");
-        plot::draw(&x, &y, &curves)
+        plot::draw(&x, &y, &curves, Legend::Above)
     }
 }
 
@@ -360,7 +370,7 @@ impl Answer for Report {
             ("false-positive rate", digits(self.fpr)),
             (
                 "  by the paper's approximation",
-                format!(" {}", or_none(self.fpr_paper_approximation)),
+                or_none(self.fpr_paper_approximation),
             ),
             ("reads of a member", digits(self.reads_hit)),
             ("reads of a non-member", digits(self.reads_miss)),

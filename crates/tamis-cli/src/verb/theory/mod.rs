@@ -68,7 +68,7 @@ impl Show {
         } else {
             let mut out = std::io::stdout().lock();
             for (name, value) in answer.rows() {
-                writeln!(out, "{name:<30}{value}")?;
+                writeln!(out, "{name:<32}{value}")?;
             }
         }
         Ok(Outcome::Yes)

@@ -29,6 +29,13 @@ pub(super) enum Look {
     Stems,
 }
 
+/// Where no curve goes.
+#[derive(Clone, Copy)]
+pub(super) enum Legend {
+    Above,
+    Below,
+}
+
 pub(super) struct Axis {
     title: &'static str,
     log: bool,
@@ -76,19 +83,32 @@ impl Axis {
 }
 
 /// The picture as text.
-pub(super) fn draw(x: &Axis, y: &Axis, curves: &[Curve]) -> Result<String> {
+pub(super) fn draw(
+    x: &Axis,
+    y: &Axis,
+    curves: &[Curve],
+    legend: Legend,
+) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let across = x.range(points().map(|point| point.0));
     let up = y.range(points().map(|point| point.1));
     let drawn = if y.log {
         let low = up.start;
-        on(x, y, across, up.log_scale(), low, &scientific, curves)
+        let scale = Scale { low, label: scientific };
+        on(x, y, across, up.log_scale(), &scale, curves, legend)
     } else {
-        on(x, y, across, up, 0.0, &plain, curves)
+        let scale = Scale { low: 0.0, label: plain };
+        on(x, y, across, up, &scale, curves, legend)
     };
     drawn.map_err(|error| {
         Failure::new(format_args!("cannot draw the curve: {error}"))
     })
+}
+
+/// What the vertical axis does with numbers.
+struct Scale {
+    low: f64,
+    label: fn(&f64) -> String,
 }
 
 fn on<Y>(
@@ -96,9 +116,9 @@ fn on<Y>(
     y: &Axis,
     across: Range<f64>,
     up: Y,
-    low: f64,
-    label: &dyn Fn(&f64) -> String,
+    scale: &Scale,
     curves: &[Curve],
+    legend: Legend,
 ) -> std::result::Result<String, Box<dyn Error>>
 where
     Y: AsRangedCoord<Value = f64>,
@@ -117,7 +137,8 @@ where
         .configure_mesh()
         .x_desc(x.title)
         .y_desc(y.title)
-        .y_label_formatter(&label)
+        .x_label_formatter(&plain)
+        .y_label_formatter(&scale.label)
         .light_line_style(WHITE)
         .label_style(("sans-serif", 14))
         .axis_desc_style(("sans-serif", 15))
@@ -128,14 +149,14 @@ where
             .points
             .iter()
             .copied()
-            .filter(|point| point.1 >= low)
+            .filter(|point| point.1 >= scale.low)
             .collect();
         let (thick, full) =
             (curve.colour.stroke_width(2), curve.colour.filled());
         let look = curve.look;
         if matches!(look, Look::Stems) {
             chart.draw_series(points.iter().map(|point| {
-                PathElement::new(vec![(point.0, low), *point], thick)
+                PathElement::new(vec![(point.0, scale.low), *point], thick)
             }))?;
         }
         let series = if matches!(look, Look::Line) {
@@ -154,7 +175,10 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(match legend {
+            Legend::Above => SeriesLabelPosition::UpperRight,
+            Legend::Below => SeriesLabelPosition::LowerRight,
+        })
         .background_style(WHITE)
         .border_style(GREY)
         .label_font(("sans-serif", 14))

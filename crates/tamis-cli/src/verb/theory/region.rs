@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis_theory::{multilevel, sequential};
 
-use super::plot::{self, Axis, Curve, Look};
+use super::plot::{self, Axis, Curve, Legend, Look};
 use super::{Answer, Plot, Show, digits, shares, threshold};
 use crate::failure::{Outcome, Result};
 
@@ -96,7 +96,7 @@ impl Args {
 
     fn draw(&self, here: &Report) -> Result<String> {
         /// Points of each curve.
-        const STEPS: u32 = 60;
+        const STEPS: u32 = 40;
         // A curve needs some width, and all reads of d blocks are too many
         // for a sequential scheme.
         let most = self.access_budget.max(1.05);
@@ -122,7 +122,7 @@ impl Args {
         };
         let x = Axis::linear("reads per insertion, a");
         let y = Axis::log("least share of keys in no block, gamma");
-        plot::draw(&x, &y, &[flat, levels, asked])
+        plot::draw(&x, &y, &[flat, levels, asked], Legend::Below)
     }
 }
 
