@@ -1,0 +1,136 @@
+//! Any bytes at all: an error, or a filter that answers without panicking.
+//!
+//! Random bytes never get past the magic and the checksum of the header, so
+//! every input is tried as it is and once more with both made right.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis::{AnyFilter, Error, Filter, Fold, Insert, Merge, Persist, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 8] = b"\x89TAMIS\r\n";
+const ALIGN: usize = 64;
+/// Where the header says how long the file is, how long it is itself, and
+/// how much of that is geometry and section table.
+const FILE_BYTES: usize = 32;
+const HEADER_BYTES: usize = 64;
+const GEOMETRY_BYTES: usize = 66;
+const SECTIONS: usize = 68;
+/// Fields before the geometry, an entry of the section table, the checksum.
+const FIXED: usize = 72;
+const ENTRY: usize = 32;
+const CHECKSUM: usize = 8;
+
+fuzz_target!(|input: &[u8]| {
+    let _ = survive(input);
+    if let Some(sealed) = seal(input, false) {
+        let _ = survive(&sealed);
+    }
+    if let Some(sealed) = seal(input, true) {
+        let _ = survive(&sealed);
+    }
+});
+
+/// Everything a reader may do with a file.
+fn survive(bytes: &[u8]) -> Result<()> {
+    let view = AnyFilter::from_bytes(bytes)?;
+    let mut hashes = vec![0, 1, u64::MAX, 1 << 63];
+    // Hashes from the file itself reach blocks that constants do not.
+    hashes.extend(bytes.chunks_exact(8).take(64).map(|word| {
+        u64::from_le_bytes(word.try_into().expect("eight bytes"))
+    }));
+    let mut found = Vec::new();
+    view.contains_hash_batch(&hashes, &mut found);
+    assert_eq!(found.len(), hashes.len());
+    for (&hash, found) in hashes.iter().zip(&found) {
+        assert_eq!(view.contains_hash(hash), *found);
+    }
+    view.contains(bytes);
+    let stats = view.stats();
+    assert_eq!(stats.bytes, view.image().bytes());
+    assert!((0.0..=1.0).contains(&stats.expected_fpr), "{stats:?}");
+    assert!(stats.estimated_items >= 0.0, "{stats:?}");
+    for reads in [stats.reads_hit, stats.reads_miss] {
+        assert!(reads.is_finite() && reads >= 0.0, "{stats:?}");
+    }
+    view.parameters();
+    let verified = view.verify();
+
+    let mut owned = AnyFilter::from_bytes(bytes)?.into_owned()?;
+    assert_eq!(owned.stats(), stats);
+    let written = owned.to_bytes();
+    assert_eq!(written, view.to_bytes());
+    if verified.is_ok() {
+        assert_eq!(written, bytes, "a file verified is not the one written");
+    }
+    // What was written is a file, whatever it was made from.
+    let again = AnyFilter::from_bytes(&written[..])?;
+    again.contains_hash_batch(&hashes, &mut found);
+
+    // The owner may change it, too.
+    for &hash in &hashes {
+        owned.insert_hash(hash);
+        assert!(owned.contains_hash(hash));
+    }
+    owned.insert_hash_batch(&hashes);
+    owned.merge(&view)?;
+    owned.merge(&again)?;
+    for &hash in &hashes {
+        assert!(owned.contains_hash(hash), "lost {hash:#x}");
+    }
+    match owned.fold() {
+        Ok(folded) => {
+            assert!(hashes.iter().all(|&hash| folded.contains_hash(hash)));
+        }
+        Err(Error::NotFoldable { blocks }) => assert_eq!(blocks % 2, 1),
+        Err(other) => return Err(other),
+    }
+    verified
+}
+
+/// The input with a right magic, version, header length, file length and
+/// header checksum; with `sections`, also with sections that lie one behind
+/// the other up to the end of the file and have right checksums.
+fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
+    if input.len() < FIXED {
+        return None;
+    }
+    let mut bytes = input.to_vec();
+    put(&mut bytes, 0, MAGIC);
+    put(&mut bytes, 8, &tamis::FORMAT_VERSION.to_le_bytes());
+    let half = |at: usize| {
+        usize::from(u16::from_le_bytes([input[at], input[at + 1]]))
+    };
+    let (geometry, count) = (half(GEOMETRY_BYTES), half(SECTIONS));
+    let header =
+        (FIXED + geometry + count * ENTRY + CHECKSUM).next_multiple_of(ALIGN);
+    if header > bytes.len() {
+        return None;
+    }
+    // One that needs more than 16 bits stays wrong, as it must.
+    put(&mut bytes, HEADER_BYTES, &(header as u16).to_le_bytes());
+    if sections {
+        let mut end = header;
+        for section in 0..count {
+            let entry = FIXED + geometry + section * ENTRY;
+            let start = end.next_multiple_of(ALIGN).min(bytes.len());
+            let wanted = bytes[entry + 16..].first_chunk()?;
+            let room = bytes.len() - start;
+            let len = u64::from_le_bytes(*wanted).min(room as u64);
+            end = start + len as usize;
+            let sum = xxh3_64(&bytes[start..end]);
+            let fields = [start as u64, len, sum].map(u64::to_le_bytes);
+            put(&mut bytes, entry + 8, fields.as_flattened());
+        }
+        bytes.truncate(end);
+    }
+    let len = bytes.len() as u64;
+    put(&mut bytes, FILE_BYTES, &len.to_le_bytes());
+    let sum = xxh3_64(&bytes[..header - CHECKSUM]);
+    put(&mut bytes, header - CHECKSUM, &sum.to_le_bytes());
+    Some(bytes)
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field);
+}

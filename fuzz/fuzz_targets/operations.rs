@@ -1,0 +1,275 @@
+//! Histories of everything that can be done to a filter, on every kind and
+//! geometry, beside a set that remembers everything.
+#![no_main]
+
+use std::collections::BTreeSet;
+use std::num::NonZero;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tamis::{
+    AnyFilter, Blocked, Bloom, Error, Filter, Fold, Insert, KeyHasher, Merge,
+    Persist, Shared, Split,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
+enum Sort {
+    Bloom,
+    Blocked,
+    Split,
+}
+
+/// How a filter is made. Sizes are small: the fuzzer should fill filters,
+/// not memory.
+#[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
+struct Recipe {
+    sort: Sort,
+    items: u16,
+    bits: u8,
+    probes: u8,
+    wide: bool,
+    keyed: bool,
+    seed: u64,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Op {
+    Insert(u16),
+    InsertBatch(Vec<u16>),
+    InsertParallel(Vec<u16>, u8),
+    InsertParallelIter(Vec<u16>, u8),
+    /// With a filter of the same settings.
+    MergeSame(Vec<u16>),
+    /// With what it was itself.
+    MergeSelf,
+    /// With a filter of other settings, which is mostly refused.
+    MergeOther(Recipe, Vec<u16>),
+    Fold,
+    SaveAndLoad {
+        misalign: u8,
+    },
+    Share(Vec<u16>, Vec<u16>),
+    Ask(Vec<u16>),
+}
+
+#[derive(Debug, Arbitrary)]
+struct History {
+    recipe: Recipe,
+    ops: Vec<Op>,
+}
+
+impl Recipe {
+    fn hasher(self) -> KeyHasher {
+        if self.keyed {
+            KeyHasher::siphash(u128::from(self.seed) << 31)
+        } else {
+            KeyHasher::xxh3(self.seed)
+        }
+    }
+}
+
+/// The filter of a recipe, if its settings make one.
+macro_rules! build {
+    ($kind:ident, $recipe:expr) => {{
+        let recipe: Recipe = $recipe;
+        $kind::builder()
+            .items(u64::from(recipe.items) % 2048)
+            // 4 to 67.75: fewer make the theory think for milliseconds.
+            .bits_per_key(4.0 + f64::from(recipe.bits) * 0.25)
+            .probes(u32::from(recipe.probes % 34))
+            .block_bits(if recipe.wide { 512 } else { 256 })
+            .hasher(recipe.hasher())
+            .build()
+            .ok()
+    }};
+}
+
+fn build_any(recipe: Recipe) -> Option<AnyFilter> {
+    match recipe.sort {
+        Sort::Bloom => build!(Bloom, recipe).map(AnyFilter::Bloom),
+        Sort::Blocked => build!(Blocked, recipe).map(AnyFilter::Blocked),
+        Sort::Split => build!(Split, recipe).map(AnyFilter::Split),
+    }
+}
+
+fn threads(count: u8) -> NonZero<usize> {
+    NonZero::new(usize::from(count % 4) + 1).expect("at least one")
+}
+
+/// Counts as a filter does: a count that has doubled 64 times stays at its
+/// end instead of starting again.
+fn add(items: &mut u64, more: usize) {
+    *items = items.saturating_add(more as u64);
+}
+
+/// Bytes in front of the blocks.
+const HEADER: usize = 128;
+
+/// One function a kind: the types are too different for a generic one.
+macro_rules! history {
+    ($name:ident, $kind:ident) => {
+        fn $name(history: History) {
+            let History { recipe, ops } = history;
+            let Some(mut filter) = build!($kind, recipe) else { return };
+            let empty = filter.clone();
+            let mut model = BTreeSet::new();
+            let (mut items, mut folds) = (0u64, 0);
+            for op in ops {
+                match op {
+                    Op::Insert(key) => {
+                        let absent = !filter.contains(&key);
+                        assert_eq!(filter.insert(&key), absent);
+                        assert!(!absent || !model.contains(&key));
+                        model.insert(key);
+                        add(&mut items, 1);
+                    }
+                    Op::InsertBatch(keys) => {
+                        filter.insert_batch(&keys);
+                        add(&mut items, keys.len());
+                        model.extend(keys);
+                    }
+                    Op::InsertParallel(keys, count) => {
+                        filter.insert_parallel(&keys, threads(count));
+                        add(&mut items, keys.len());
+                        model.extend(keys);
+                    }
+                    Op::InsertParallelIter(keys, count) => {
+                        let iter = keys.iter().copied();
+                        filter.insert_parallel_iter(iter, threads(count));
+                        add(&mut items, keys.len());
+                        model.extend(keys);
+                    }
+                    Op::MergeSame(keys) => {
+                        let mut other = empty.clone();
+                        for _ in 0..folds {
+                            other = other.fold().expect("folded before");
+                        }
+                        other.insert_batch(&keys);
+                        let bytes = other.to_bytes();
+                        let view = $kind::from_bytes(&bytes[..])
+                            .expect("just written");
+                        filter.merge(&view).expect("the same settings");
+                        add(&mut items, keys.len());
+                        model.extend(keys);
+                    }
+                    Op::MergeSelf => {
+                        let past = filter.clone();
+                        filter.merge(&past).expect("the same filter");
+                        items = items.saturating_mul(2);
+                    }
+                    Op::MergeOther(other_recipe, keys) => {
+                        let Some(mut other) = build_any(other_recipe) else {
+                            continue;
+                        };
+                        other.insert_batch(&keys);
+                        let before = filter.to_bytes();
+                        let mut any = AnyFilter::$kind(filter);
+                        match any.merge(&other) {
+                            Ok(()) => {
+                                add(&mut items, keys.len());
+                                model.extend(keys);
+                            }
+                            Err(Error::Mismatch { ours, theirs, .. }) => {
+                                assert_ne!(ours, theirs);
+                                assert!(folds > 0 || recipe != other_recipe);
+                                assert_eq!(any.to_bytes(), before);
+                            }
+                            Err(other) => panic!("{other}"),
+                        }
+                        let AnyFilter::$kind(back) = any else {
+                            panic!("a merge changed the kind");
+                        };
+                        filter = back;
+                    }
+                    Op::Fold => {
+                        let blocks = filter.block_count();
+                        match filter.fold() {
+                            Ok(folded) => {
+                                assert_eq!(2 * folded.block_count(), blocks);
+                                filter = folded;
+                                folds += 1;
+                            }
+                            Err(Error::NotFoldable { .. }) => {
+                                assert_eq!(blocks % 2, 1);
+                            }
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    Op::SaveAndLoad { misalign } => {
+                        let misalign = usize::from(misalign % 64);
+                        let mut buffer = vec![0; misalign];
+                        buffer.extend(filter.to_bytes());
+                        let view = AnyFilter::from_bytes(&buffer[misalign..])
+                            .expect("just written");
+                        view.verify().expect("just written");
+                        assert_eq!(view.stats(), filter.stats());
+                        for key in &model {
+                            assert!(view.contains(key), "lost {key}");
+                        }
+                        assert_eq!(view.to_bytes(), &buffer[misalign..]);
+                        let AnyFilter::$kind(view) = view else {
+                            panic!("a file changed the kind");
+                        };
+                        filter = view.into_owned().expect("small");
+                    }
+                    Op::Share(left, right) => {
+                        let shared = Shared::from(filter);
+                        std::thread::scope(|scope| {
+                            for keys in [&left, &right] {
+                                let shared = &shared;
+                                scope.spawn(move || {
+                                    for key in keys {
+                                        shared.insert(key);
+                                        assert!(shared.contains(key));
+                                    }
+                                });
+                            }
+                        });
+                        add(&mut items, left.len() + right.len());
+                        assert_eq!(shared.items(), items);
+                        model.extend(left);
+                        model.extend(right);
+                        filter = $kind::from(shared);
+                    }
+                    Op::Ask(keys) => {
+                        let batch = filter.contains_batch(&keys);
+                        assert_eq!(batch.len(), keys.len());
+                        for (key, found) in keys.iter().zip(batch) {
+                            assert_eq!(filter.contains(key), found);
+                            assert!(found || !model.contains(key));
+                        }
+                    }
+                }
+                assert_eq!(filter.stats().items, items);
+                for key in &model {
+                    assert!(filter.contains(key), "lost {key}");
+                }
+            }
+            filter.verify().expect("never damaged");
+            let all: Vec<u16> = model.iter().copied().collect();
+            assert!(filter.contains_batch(&all).iter().all(|&found| found));
+            // However it came about: these are the bits of these keys.
+            let mut direct = empty;
+            for _ in 0..folds {
+                direct = direct.fold().expect("folded before");
+            }
+            for key in &all {
+                direct.insert(key);
+            }
+            let (direct, found) = (direct.to_bytes(), filter.to_bytes());
+            assert_eq!(direct[HEADER..], found[HEADER..]);
+        }
+    };
+}
+
+history!(bloom, Bloom);
+history!(blocked, Blocked);
+history!(split, Split);
+
+fuzz_target!(|history: History| {
+    match history.recipe.sort {
+        Sort::Bloom => bloom(history),
+        Sort::Blocked => blocked(history),
+        Sort::Split => split(history),
+    }
+});
