@@ -70,8 +70,9 @@ fn test() -> Result {
 fn slow() -> Result {
     step("slow tests");
     Cargo::new(
-        "test --release -p tamis --features slow-tests --test statistics \
-         -- --nocapture hundreds_of_millions",
+        "test --release -p tamis --features slow-tests \
+         --test statistics --test balanced \
+         -- --nocapture hundreds_of_millions a_million_blocks",
     )
     .run()
 }

@@ -300,6 +300,15 @@ key_as_integer!(
 );
 
 /// How many independent streams [`stretch`] offers.
+///
+/// | streams | used for |
+/// |---|---|
+/// | 0 to 31 | positions |
+/// | 32 to 39 | blocks of the second and later choices |
+/// | 40 to 47 | tickets: coin and class at each choice |
+/// | 48 | the random choice of refused keys |
+/// | 49 | the order in which a table is rebalanced |
+/// | 63 | the second block of a split filter |
 pub(crate) const STREAMS: usize = 64;
 
 /// Multipliers of the streams: the SplitMix64 sequence started at zero,

@@ -28,12 +28,13 @@ pub use error::{Error, Result};
 pub use filter::Shared;
 pub use filter::{
     AnyFilter, Balanced, BalancedBuilder, BitFilter, BlockState, Blocked,
-    Bloom, Builder, Filter, Fold, Insert, Merge, Parameter, Remove, Scheme,
-    Split, Stats, Threshold,
+    Bloom, Builder, Filter, Fold, Insert, Merge, Parameter, Remove, Split,
+    Stats, Threshold,
 };
 #[cfg(feature = "std")]
 pub use format::Mapped;
 pub use format::{FORMAT_VERSION, Image, Kind, Persist};
 pub use key::{HashId, Key, KeyHasher};
 pub use overflow::Overflow;
+pub use placement::Scheme;
 pub use storage::Owned;

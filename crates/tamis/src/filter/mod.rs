@@ -11,8 +11,9 @@ mod shared;
 mod split;
 
 pub use any::AnyFilter;
-pub use balanced::{Balanced, BalancedBuilder, BlockState, Scheme, Threshold};
+pub use balanced::{Balanced, BalancedBuilder, BlockState, Threshold};
 pub use bit_filter::BitFilter;
+#[cfg(feature = "std")]
 pub(crate) use bit_filter::Layout;
 pub use blocked::Blocked;
 pub use bloom::Bloom;

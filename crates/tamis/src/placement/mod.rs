@@ -6,14 +6,19 @@
 //! (at most `blocks / 2^64`) cannot be measured at any size that fits a
 //! machine.
 
+mod admission;
 mod pair;
 mod proposals;
 mod scattered;
+mod scheme;
 mod single;
 
+pub(crate) use admission::{Admission, ticket};
 pub(crate) use pair::Pair;
 pub(crate) use proposals::{MAX_CHOICES, Proposals};
 pub(crate) use scattered::Scattered;
+pub use scheme::Scheme;
+pub(crate) use scheme::{Wish, divide};
 pub(crate) use single::Single;
 
 /// Maps 64 uniform bits to `0..blocks`.

@@ -3,16 +3,15 @@
 use alloc::vec::Vec;
 
 use tamis_theory::balanced::{Lookup, fluid, list};
-use tamis_theory::{
-    Prediction, block, multilevel, sequential, single, split, tune,
-};
+use tamis_theory::{Prediction, block, split, tune};
 
 use super::Balanced;
-use super::shape::{Refusal, Scheme, Shape, Threshold};
+use super::shape::{Refusal, Shape, Threshold};
 use crate::error::{Error, Result};
 use crate::filter::builder::round_up;
 use crate::key::KeyHasher;
 use crate::overflow::Overflow;
+use crate::placement::{Admission, Scheme, Wish, divide};
 
 /// Builds a balanced filter: say how many keys, and either the
 /// false-positive rate or the bits per key.
@@ -449,7 +448,7 @@ impl BalancedBuilder {
             tamis_theory::balanced::absorbing::Refuse::Counter(threshold)
             | tamis_theory::balanced::absorbing::Refuse::BuildCounter(
                 threshold,
-            ) => Refusal::Count { threshold: *threshold, admission: 0 },
+            ) => Refusal::Count(Admission::new(*threshold, 0.0)),
         };
         Ok(Design {
             scheme: Scheme::Multilevel,
@@ -474,43 +473,29 @@ impl BalancedBuilder {
                 why: "expected at most 32",
             });
         }
-        let choices = match scheme {
-            Scheme::Single => 1,
-            _ => settings.choices,
-        };
-        if !(1..=8).contains(&choices) {
-            return Err(Error::InvalidArgument {
-                what: "choices",
-                why: "expected 1 to 8",
-            });
-        }
-        let load = f64::from(self.block_bits) / bits_per_key;
-        // One choice has nothing to spend its accesses on.
-        let single_scheme = list::Scheme::Single {
+        let wish = Wish {
+            scheme,
+            access_budget,
+            choices: settings.choices,
             overflow_fraction: settings.overflow_fraction,
         };
-        let (threshold, admission, shares, like) = match scheme {
-            _ if choices == 1 => {
-                let bound = single::optimal(load, settings.overflow_fraction)?;
-                let at = (bound.threshold(), bound.admission());
-                (at.0, at.1, alloc::vec![1.0], single_scheme)
+        let choices = wish.choices()?;
+        let load = f64::from(self.block_bits) / bits_per_key;
+        let balance = wish.balance(load)?;
+        let (admission, shares) = (balance.admission, balance.shares);
+        let like = match scheme {
+            _ if choices == 1 => list::Scheme::Single {
+                overflow_fraction: settings.overflow_fraction,
+            },
+            Scheme::Multilevel => {
+                list::Scheme::Multilevel { access_budget, choices }
             }
             Scheme::Sequential | Scheme::Single => {
-                let run = sequential::optimal(access_budget, load, choices)?;
-                let shares = alloc::vec![1.0; choices as usize];
-                let like = list::Scheme::Sequential { access_budget, choices };
-                (run.threshold, run.admission, shares, like)
-            }
-            Scheme::Multilevel => {
-                let (levels, bound) =
-                    multilevel::optimal(access_budget, load, choices)?;
-                let at = (bound.threshold(), bound.admission());
-                let like = list::Scheme::Multilevel { access_budget, choices };
-                (at.0, at.1, levels.level_shares, like)
+                list::Scheme::Sequential { access_budget, choices }
             }
         };
         // No threshold at all means that no block ever refuses.
-        let threshold = threshold.unwrap_or(126).min(126);
+        let threshold = balance.threshold.unwrap_or(126).min(126);
         let around = match self.probes {
             Some(probes) => probes..=probes,
             None => {
@@ -619,7 +604,10 @@ impl BalancedBuilder {
             probes,
             tracking_bits: design.tracking_bits,
             levels: match design.scheme {
-                Scheme::Multilevel => divide(blocks as u64, &design.shares),
+                Scheme::Multilevel => {
+                    let least = design.shares.len() as u64;
+                    divide((blocks as u64).max(least), &design.shares)
+                }
                 _ => alloc::vec![blocks as u64; design.shares.len()],
             },
         };
@@ -639,30 +627,9 @@ fn set_bits(bits: u32, probes: u32, keys: f64) -> Result<u32> {
     Ok(libm::round(f64::from(bits) * (1.0 - clear)) as u32)
 }
 
-/// Blocks by shares: every level has one at least, and the first what the
-/// others leave.
-fn divide(blocks: u64, shares: &[f64]) -> Vec<u64> {
-    let mut levels: Vec<u64> = shares
-        .iter()
-        .map(|share| (libm::round(blocks as f64 * share) as u64).max(1))
-        .collect();
-    let others: u64 = levels.iter().skip(1).sum();
-    if let Some(first) = levels.first_mut() {
-        *first = blocks.saturating_sub(others).max(1);
-    }
-    levels
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_those_of_the_paper() {
-        let shares = multilevel::boundary(1.2, 3).unwrap().level_shares;
-        assert_eq!(divide(1024, &shares), [853, 146, 25]);
-        assert_eq!(divide(1, &shares), [1, 1, 1]);
-    }
 
     #[test]
     fn every_combination_has_a_design() {

@@ -4,15 +4,10 @@ use super::shape::{Refusal, Shape, Tally};
 use crate::batch::{Staged, Step};
 use crate::block::bloom::{Backend, BlockProbe, Probes};
 use crate::block::guarded::Division;
-use crate::key::stretch;
 use crate::overflow::{List, ListView, Overflow};
-use crate::placement::{MAX_CHOICES, Proposals};
+use crate::placement::{MAX_CHOICES, Proposals, ticket};
 use crate::simd;
 use crate::summary::tracking;
-
-/// Streams of [`stretch`] for the tickets: the coin and the class of a key
-/// at each of its choices.
-const TICKET_STREAM: usize = 40;
 
 /// Everything the walk needs, computed once from the shape.
 #[derive(Debug, Clone, Copy)]
@@ -65,14 +60,9 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn ticket(hash: u64, choice: u32) -> u64 {
-        stretch(hash, TICKET_STREAM + choice as usize)
-    }
-
-    #[inline(always)]
     fn class(&self, hash: u64, choice: u32) -> u32 {
         let bits = self.division(choice).tracking_bits;
-        tracking::class(Self::ticket(hash, choice), bits)
+        tracking::class(ticket(hash, choice), bits)
     }
 
     #[inline(always)]
@@ -86,9 +76,8 @@ impl Engine {
         if self.overflow == Overflow::Absorb && self.is_last(choice) {
             return false;
         }
-        self.refusal.refuses(self.division(choice), block, || {
-            Self::ticket(hash, choice)
-        })
+        self.refusal
+            .refuses(self.division(choice), block, || ticket(hash, choice))
     }
 
     /// Whether a block has refused a key of this class, as far as it

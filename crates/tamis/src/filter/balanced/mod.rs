@@ -5,7 +5,7 @@ mod engine;
 mod shape;
 
 pub use builder::BalancedBuilder;
-pub use shape::{Scheme, Threshold};
+pub use shape::Threshold;
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::overflow::{Entry, List, ListView, Overflow};
+use crate::placement::Scheme;
 use crate::simd::{Task, dispatch};
 use crate::storage::Owned;
 use crate::summary::tracking;

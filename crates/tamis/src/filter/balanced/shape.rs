@@ -6,67 +6,7 @@ use crate::block::guarded::Division;
 use crate::error::{Error, Result};
 use crate::format::Reader;
 use crate::overflow::Overflow;
-use crate::placement::{MAX_CHOICES, Proposals};
-
-/// How blocks are proposed to a key.
-///
-/// ```
-/// use tamis::Scheme;
-/// assert_eq!("multilevel".parse(), Ok(Scheme::Multilevel));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Scheme {
-    /// One block (SINGLE).
-    Single,
-    /// Several blocks of one array (SEQUENTIAL).
-    Sequential,
-    /// One block in each of several levels of decreasing size (MHT).
-    Multilevel,
-}
-
-impl Scheme {
-    /// Every scheme, in the order of their codes.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Scheme::ALL.len(), 3);
-    /// ```
-    pub const ALL: [Self; 3] =
-        [Self::Single, Self::Sequential, Self::Multilevel];
-
-    /// The name the command line and the reports use.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Scheme::Single.name(), "single");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Sequential => "sequential",
-            Self::Multilevel => "multilevel",
-        }
-    }
-}
-
-impl core::fmt::Display for Scheme {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl core::str::FromStr for Scheme {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or(
-            Error::InvalidArgument {
-                what: "scheme",
-                why: "expected single, sequential or multilevel",
-            },
-        )
-    }
-}
+use crate::placement::{Admission, MAX_CHOICES, Proposals, Scheme};
 
 /// When a block refuses a key.
 ///
@@ -95,13 +35,10 @@ pub enum Threshold {
     },
 }
 
-/// `admission` in the file: a multiple of 2^-32.
-const ADMISSION_ONE: u64 = 1 << 32;
-
 /// When a block refuses, as the hot path wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    Count { threshold: u32, admission: u64 },
+    Count(Admission),
     Popcount { set_bits: u32 },
 }
 
@@ -121,9 +58,7 @@ impl Refusal {
                         why: "expected a probability",
                     });
                 }
-                let scaled = admission * ADMISSION_ONE as f64;
-                let admission = libm::round(scaled) as u64;
-                Ok(Self::Count { threshold, admission })
+                Ok(Self::Count(Admission::new(threshold, admission)))
             }
             Threshold::Popcount { set_bits } => {
                 Ok(Self::Popcount { set_bits })
@@ -144,10 +79,8 @@ impl Refusal {
         ticket: impl FnOnce() -> u64,
     ) -> bool {
         match self {
-            Self::Count { threshold, admission } => {
-                let load = division.load(block);
-                load > threshold
-                    || load == threshold && ticket() >> 32 >= admission
+            Self::Count(admission) => {
+                admission.refuses(division.load(block), ticket)
             }
             Self::Popcount { set_bits } => division.ones(block) >= set_bits,
         }
@@ -157,24 +90,16 @@ impl Refusal {
     /// bits set would have refused.
     pub(super) fn share(self, load: u32, ones: u32) -> f64 {
         match self {
-            Self::Count { threshold, admission } => {
-                match load.cmp(&threshold) {
-                    core::cmp::Ordering::Less => 0.0,
-                    core::cmp::Ordering::Equal => {
-                        1.0 - admission as f64 / ADMISSION_ONE as f64
-                    }
-                    core::cmp::Ordering::Greater => 1.0,
-                }
-            }
+            Self::Count(admission) => admission.refused_share(load),
             Self::Popcount { set_bits } => f64::from(ones >= set_bits),
         }
     }
 
     pub(super) fn threshold(self) -> Threshold {
         match self {
-            Self::Count { threshold, admission } => Threshold::Count {
-                threshold,
-                admission: admission as f64 / ADMISSION_ONE as f64,
+            Self::Count(admission) => Threshold::Count {
+                threshold: admission.threshold,
+                admission: admission.probability(),
             },
             Self::Popcount { set_bits } => Threshold::Popcount { set_bits },
         }
@@ -187,7 +112,7 @@ const MAX_THRESHOLD: u32 = 126;
 /// Bits that count up to one above the threshold: ceil(log2(h + 2)).
 fn counter_bits(refusal: Refusal) -> u32 {
     match refusal {
-        Refusal::Count { threshold, .. } => {
+        Refusal::Count(Admission { threshold, .. }) => {
             u32::BITS - (threshold + 1).leading_zeros()
         }
         Refusal::Popcount { .. } => 0,
@@ -289,8 +214,8 @@ impl Shape {
             return invalid("choices", "expected 1 for single, else 1 to 8");
         }
         match self.refusal {
-            Refusal::Count { threshold, admission } => {
-                if threshold > MAX_THRESHOLD || admission > ADMISSION_ONE {
+            Refusal::Count(Admission { threshold, share }) => {
+                if threshold > MAX_THRESHOLD || share > Admission::ONE {
                     return invalid("threshold", "out of range");
                 }
             }
@@ -319,8 +244,8 @@ impl Shape {
     pub(super) fn encode(&self, tally: &Tally) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         let (kind, threshold, admission) = match self.refusal {
-            Refusal::Count { threshold, admission } => {
-                (0u16, threshold, admission)
+            Refusal::Count(Admission { threshold, share }) => {
+                (0u16, threshold, share)
             }
             Refusal::Popcount { set_bits } => (1, set_bits, 0),
         };
@@ -364,7 +289,7 @@ impl Shape {
             [at.u32()?, at.u32()?, at.u32()?, at.u32()?];
         let admission = at.u64()?;
         let refusal = match (kind, admission) {
-            (0, _) => Refusal::Count { threshold, admission },
+            (0, share) => Refusal::Count(Admission { threshold, share }),
             (1, 0) => Refusal::Popcount { set_bits: threshold },
             _ => return Err(corrupt("unknown threshold")),
         };

@@ -2,54 +2,31 @@
 
 use alloc::vec::Vec;
 
-use crate::key::stretch;
+use crate::placement::Admission;
 use crate::summary::tracking;
-
-/// Streams of [`stretch`] for the tickets, those of the balanced filter: the
-/// upper half of a ticket is the coin of a key at one of its choices, the
-/// lower half its class.
-const TICKET_STREAM: usize = 40;
-
-/// `admission` in 32 bits.
-const ADMISSION_ONE: f64 = 4_294_967_296.0;
 
 /// Classes of keys a bucket tells apart: what fits beside a `Vec` for free.
 const CLASSES: u32 = u64::BITS;
 
-/// What decides about a key at one of its choices.
-#[inline(always)]
-pub(super) fn ticket(hash: u64, choice: u32) -> u64 {
-    stretch(hash, TICKET_STREAM + choice as usize)
-}
-
-/// When a bucket refuses.
+/// When a bucket refuses; never, if there is no threshold.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
-    /// A bucket below it takes every key; the largest number if none ever
-    /// refuses.
-    threshold: usize,
-    /// The chance that a bucket exactly at the threshold takes one more, as
-    /// a multiple of 2^-32.
-    admission: u64,
-}
+pub(super) struct Rule(Option<Admission>);
 
 impl Rule {
     pub(super) fn new(threshold: Option<u32>, admission: f64) -> Self {
-        Self {
-            threshold: threshold.map_or(usize::MAX, |h| h as usize),
-            admission: libm::round(admission * ADMISSION_ONE) as u64,
-        }
+        Self(threshold.map(|h| Admission::new(h, admission)))
     }
 
     #[inline]
     fn refuses(self, load: usize, ticket: u64) -> bool {
-        load > self.threshold
-            || load == self.threshold && ticket >> 32 >= self.admission
+        // A load beyond 32 bits is beyond every threshold.
+        let load = u32::try_from(load).unwrap_or(u32::MAX);
+        self.0.is_some_and(|rule| rule.refuses(load, || ticket))
     }
 
     /// The most entries a bucket ever has.
     fn most(self) -> usize {
-        self.threshold.saturating_add(1)
+        self.0.map_or(usize::MAX, |rule| rule.threshold as usize + 1)
     }
 }
 
@@ -101,14 +78,6 @@ impl<K, V> Bucket<K, V> {
 mod tests {
     use super::*;
 
-    /// The same numbers as in the balanced filter.
-    #[test]
-    fn tickets_are_frozen() {
-        let hash = 0x0123_4567_89ab_cdef;
-        assert_eq!(ticket(hash, 0), 0x8342_61d1_a153_035f);
-        assert_eq!(ticket(hash, 7), 0xf5a8_8429_037c_d3e9);
-    }
-
     #[test]
     fn memory_ends_at_the_threshold() {
         let rule = Rule::new(Some(8), 0.5);
@@ -120,15 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn refuses_at_the_threshold_by_the_coin() {
-        let rule = Rule::new(Some(2), 0.25);
-        let coin = |share: f64| (share * ADMISSION_ONE) as u64 * (1 << 32);
-        assert!(!rule.refuses(1, u64::MAX));
-        assert!(!rule.refuses(2, coin(0.249)));
-        assert!(rule.refuses(2, coin(0.25)));
-        assert!(rule.refuses(3, 0));
-        assert!(!Rule::new(Some(2), 1.0).refuses(2, u64::MAX));
-        assert!(Rule::new(Some(2), 0.0).refuses(2, 0));
+    fn without_a_threshold_nothing_is_refused() {
         assert!(!Rule::new(None, 1.0).refuses(usize::MAX, u64::MAX));
+        assert!(Rule::new(Some(2), 0.0).refuses(usize::MAX, 0));
     }
 }

@@ -2,14 +2,11 @@
 
 use alloc::vec::Vec;
 
-use tamis_theory::{multilevel, sequential, single};
-
 use super::Chained;
 use super::bucket::Rule;
 use crate::error::{Error, Result};
-use crate::filter::Scheme;
 use crate::key::KeyHasher;
-use crate::placement::{MAX_CHOICES, Proposals};
+use crate::placement::{Proposals, Scheme, Wish, divide};
 
 /// Builds a [`Chained`] table: say how many items, and the rest if it
 /// matters.
@@ -235,13 +232,13 @@ impl ChainedBuilder {
         let Some(items) = self.items else {
             return invalid("items", "say how many keys to expect");
         };
-        let choices = match self.scheme {
-            Scheme::Single => 1,
-            _ => self.choices,
+        let wish = Wish {
+            scheme: self.scheme,
+            access_budget: self.access_budget,
+            choices: self.choices,
+            overflow_fraction: self.overflow_fraction,
         };
-        if !(1..=MAX_CHOICES as u32).contains(&choices) {
-            return invalid("choices", "expected 1 to 8");
-        }
+        let choices = wish.choices()?;
         let levels = match self.scheme {
             Scheme::Multilevel => u64::from(choices),
             _ => 1,
@@ -259,54 +256,18 @@ impl ChainedBuilder {
         if buckets < levels {
             return invalid("buckets", "expected one for each level at least");
         }
-        let design = ChainedDesign {
+        let balance = wish.balance(load)?;
+        Ok(ChainedDesign {
             items,
             buckets,
             scheme: self.scheme,
             load,
-            access_budget: self.access_budget,
-            threshold: None,
-            admission: 1.0,
-            level_shares: alloc::vec![1.0; choices as usize],
-            overflow_fraction: 0.0,
-            variance: load,
-        };
-        // One choice has nothing to spend its accesses on.
-        if choices == 1 {
-            let bound = single::optimal(load, self.overflow_fraction)?;
-            return Ok(ChainedDesign {
-                access_budget: 1.0,
-                threshold: bound.threshold(),
-                admission: bound.admission(),
-                overflow_fraction: bound.overflow_fraction(),
-                variance: bound.distribution().variance(),
-                ..design
-            });
-        }
-        Ok(match self.scheme {
-            Scheme::Multilevel => {
-                let (levels, bound) =
-                    multilevel::optimal(self.access_budget, load, choices)?;
-                ChainedDesign {
-                    threshold: bound.threshold(),
-                    admission: bound.admission(),
-                    level_shares: levels.level_shares,
-                    overflow_fraction: levels.overflow_fraction,
-                    variance: bound.distribution().variance(),
-                    ..design
-                }
-            }
-            _ => {
-                let run =
-                    sequential::optimal(self.access_budget, load, choices)?;
-                ChainedDesign {
-                    threshold: run.threshold,
-                    admission: run.admission,
-                    overflow_fraction: run.overflow_fraction,
-                    variance: run.distribution.variance(),
-                    ..design
-                }
-            }
+            access_budget: balance.access_budget,
+            threshold: balance.threshold,
+            admission: balance.admission,
+            level_shares: balance.shares,
+            overflow_fraction: balance.overflow_fraction,
+            variance: balance.loads.variance(),
         })
     }
 
@@ -337,47 +298,9 @@ impl ChainedBuilder {
     }
 }
 
-/// Buckets by shares: every level has one at least, and the first what the
-/// others leave. If they leave nothing, all get about the same.
-fn divide(buckets: u64, shares: &[f64]) -> Vec<u64> {
-    let mut levels: Vec<u64> = shares
-        .iter()
-        .map(|share| (libm::round(buckets as f64 * share) as u64).max(1))
-        .collect();
-    let others: u64 = levels.iter().skip(1).sum();
-    if others < buckets {
-        if let Some(first) = levels.first_mut() {
-            *first = buckets - others;
-        }
-    } else {
-        let choices = shares.len() as u64;
-        for (i, level) in (0..).zip(&mut levels) {
-            *level = buckets / choices + u64::from(i < buckets % choices);
-        }
-    }
-    levels
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_add_up_and_none_is_empty() {
-        for choices in 2..=8u32 {
-            for a in [1.0, 1.05, 1.2, 1.5, 1.99] {
-                let shares =
-                    multilevel::boundary(a, choices).unwrap().level_shares;
-                for buckets in u64::from(choices)..200 {
-                    let levels = divide(buckets, &shares);
-                    assert_eq!(levels.iter().sum::<u64>(), buckets);
-                    assert!(levels.iter().all(|&level| level > 0));
-                }
-            }
-        }
-        let shares = multilevel::boundary(1.2, 3).unwrap().level_shares;
-        assert_eq!(divide(1024, &shares), [853, 146, 25]);
-    }
 
     #[test]
     fn bad_arguments_are_errors() {

@@ -11,8 +11,8 @@ use core::borrow::Borrow;
 
 use crate::error::{Error, Result};
 use crate::key::{Key, KeyHasher, stretch};
-use crate::placement::{MAX_CHOICES, Proposals};
-use bucket::{Bucket, Rule, ticket};
+use crate::placement::{MAX_CHOICES, Proposals, ticket};
+use bucket::{Bucket, Rule};
 
 /// Stream of [`stretch`] for an order of keys that nothing else depends on.
 const ORDER_STREAM: usize = 49;
