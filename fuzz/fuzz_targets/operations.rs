@@ -215,14 +215,20 @@ macro_rules! history {
                     Op::Share(left, right) => {
                         let shared = Shared::from(filter);
                         std::thread::scope(|scope| {
-                            for keys in [&left, &right] {
+                            let running = [&left, &right].map(|keys| {
                                 let shared = &shared;
                                 scope.spawn(move || {
                                     for key in keys {
                                         shared.insert(key);
                                         assert!(shared.contains(key));
                                     }
-                                });
+                                })
+                            });
+                            // The scope would wait for the closures only;
+                            // what a thread frees at its very end would
+                            // look like a leak.
+                            for thread in running {
+                                thread.join().expect("no panic");
                             }
                         });
                         add(&mut items, left.len() + right.len());
