@@ -10,7 +10,7 @@ use alloc::string::String;
 /// use tamis::{Blocked, Error};
 ///
 /// let error = Blocked::from_bytes(b"not a filter".as_slice()).unwrap_err();
-/// assert!(matches!(error, Error::TooShort { .. }));
+/// assert!(matches!(error, Error::NotTamis { .. }));
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
