@@ -27,11 +27,6 @@ impl Cargo {
         Self(command)
     }
 
-    pub(crate) fn arg(mut self, word: &str) -> Self {
-        self.0.arg(word);
-        self
-    }
-
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.0.env(name, value);
         self

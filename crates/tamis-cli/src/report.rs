@@ -13,7 +13,7 @@ pub(crate) struct Report {
     kind: &'static str,
     format_version: u16,
     hash: &'static str,
-    seed: u128,
+    seed: serde_json::Value,
     items: u64,
     estimated_items: f64,
     design_items: u64,
@@ -54,7 +54,11 @@ impl Report {
             kind: kind.name(),
             format_version: FORMAT_VERSION,
             hash: hasher.id().name(),
-            seed: hasher.seed(),
+            // JSON readers keep 64 bits of a number, a key has 128.
+            seed: match u64::try_from(hasher.seed()) {
+                Ok(seed) => seed.into(),
+                Err(_) => format!("{:#x}", hasher.seed()).into(),
+            },
             items,
             estimated_items,
             design_items,
@@ -99,7 +103,7 @@ impl Report {
                 ),
             ),
             ("settings", self.settings()),
-            ("hash", format!("{}, seed {}", self.hash, self.seed)),
+            ("hash", format!("{}, seed {}", self.hash, plain(&self.seed))),
             ("format", format!("version {}", self.format_version)),
         ];
         for (name, value) in rows {
@@ -123,17 +127,16 @@ impl Report {
             .parameters
             .iter()
             .map(|(name, value)| {
-                let name = name.replace('_', " ");
-                match value {
-                    serde_json::Value::String(word) => {
-                        format!("{name} {word}")
-                    }
-                    other => format!("{name} {other}"),
-                }
+                format!("{} {}", name.replace('_', " "), plain(value))
             })
             .collect();
         parts.join(", ")
     }
+}
+
+/// A value without the quotes of JSON.
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
 
 fn json(parameter: Parameter) -> serde_json::Value {

@@ -24,6 +24,13 @@ pub(crate) const CHUNK: usize = 4096;
 /// Parts sent at a time.
 const PARCEL: usize = 4096;
 
+/// Threads used at most. Every thread sends to every other, so their parcels
+/// grow with the square of the number; no memory is fast enough for more.
+const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
+    Some(most) => most,
+    None => NonZero::<usize>::MIN,
+};
+
 /// A part of a key, on its way to the owner of its block.
 type Part = (u64, u32);
 
@@ -33,6 +40,7 @@ pub(crate) fn insert<L: Layout, T: Send>(
     threads: NonZero<usize>,
     hash: impl Fn(T, &mut Vec<u64>) + Sync,
 ) {
+    let threads = threads.min(MAX_THREADS);
     if threads.get() == 1 {
         let mut hashes = Vec::new();
         for chunk in chunks {
@@ -77,7 +85,7 @@ pub(crate) fn insert<L: Layout, T: Send>(
         }
         counts
     });
-    *items += counts;
+    *items = items.saturating_add(counts);
 }
 
 /// Hashes pieces of work on several threads and hands the hashes to `sink`
@@ -89,7 +97,7 @@ pub(crate) fn in_order<T: Send>(
     mut sink: impl FnMut(&[u64]),
 ) {
     // One thread inserts, the others hash.
-    let hashing = threads.get() - 1;
+    let hashing = threads.min(MAX_THREADS).get() - 1;
     if hashing == 0 {
         let mut hashes = Vec::new();
         for chunk in chunks {
@@ -161,7 +169,7 @@ where
     ) -> u64 {
         let first = me as u64 * self.per_thread;
         let mut outboxes: Vec<Vec<Part>> =
-            senders.iter().map(|_| Vec::with_capacity(PARCEL)).collect();
+            senders.iter().map(|_| Vec::new()).collect();
         let mut hashes = Vec::new();
         let mut count = 0;
         loop {
@@ -217,7 +225,7 @@ where
             outbox.clear();
         } else {
             let parcel =
-                core::mem::replace(outbox, Vec::with_capacity(PARCEL));
+                core::mem::replace(outbox, Vec::with_capacity(outbox.len()));
             // Fails only if the owner has panicked, which ends the build.
             let _ = senders[owner].send(parcel);
         }

@@ -212,6 +212,86 @@ fn resealed_headers_cannot_lie() {
     assert!(u64_at(24, 1).is_err());
 }
 
+/// Found by fuzzing: a count of 2^64 - 1 is a count like any other.
+#[test]
+fn counts_at_their_end_stay_there() {
+    for (name, recipe) in golden() {
+        if recipe.kind == Kind::Balanced {
+            // Its counts must add up, so such a file does not open.
+            continue;
+        }
+        let mut bytes = recipe.build().unwrap().to_bytes();
+        let header = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+        bytes[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..header - 8]);
+        bytes[header - 8..header].copy_from_slice(&sum.to_le_bytes());
+        let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+        let mut filter = view.into_owned().unwrap();
+        filter.insert("apple");
+        filter.insert_batch(&["pear", "plum"]);
+        assert_eq!(filter.stats().items, u64::MAX, "{name}");
+        assert!(filter.contains("plum"));
+    }
+}
+
+/// Found by fuzzing: a section too many, with a valid table and valid
+/// checksums, would have been dropped in silence; so would anything in the
+/// padding of the header.
+#[test]
+fn nothing_is_dropped_in_silence() {
+    let (_, recipe) = golden().swap_remove(0);
+    let bytes = build(&recipe).to_bytes();
+    let old = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+    let geometry = usize::from(u16::from_le_bytes([bytes[66], bytes[67]]));
+    let seal = |bytes: &mut Vec<u8>, header: usize| {
+        let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..header - 8]);
+        bytes[header - 8..header].copy_from_slice(&sum.to_le_bytes());
+    };
+
+    let mut extra = bytes[..72 + geometry + 32].to_vec();
+    let header = old + 64;
+    let end = (bytes.len() + 64) as u64;
+    extra[32..40].copy_from_slice(&end.to_le_bytes());
+    extra[64..66].copy_from_slice(&(header as u16).to_le_bytes());
+    extra[68] = 2;
+    let offset = header as u64;
+    extra[72 + geometry + 8..72 + geometry + 16]
+        .copy_from_slice(&offset.to_le_bytes());
+    extra.extend_from_slice(b"MORE\0\0\0\0");
+    extra.extend_from_slice(&end.next_multiple_of(64).to_le_bytes());
+    extra.extend_from_slice(&0u64.to_le_bytes());
+    extra.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(b"").to_le_bytes());
+    extra.resize(header, 0);
+    extra.extend_from_slice(&bytes[old..]);
+    seal(&mut extra, header);
+    match AnyFilter::from_bytes(&extra[..]) {
+        Err(Error::Corrupt { field: "section table", .. }) => {}
+        other => panic!("{other:?}"),
+    }
+
+    let mut padded = bytes.clone();
+    let table_end = 72 + geometry + 32;
+    // The header of a Bloom kind happens to have no padding; one with two
+    // sections has.
+    assert_eq!(old - 8, table_end);
+    let balanced = golden().pop().unwrap();
+    assert_eq!(balanced.1.kind, Kind::Balanced);
+    let with_padding = build(&balanced.1).to_bytes();
+    let header =
+        usize::from(u16::from_le_bytes([with_padding[64], with_padding[65]]));
+    let geometry =
+        usize::from(u16::from_le_bytes([with_padding[66], with_padding[67]]));
+    let table_end = 72 + geometry + 64;
+    assert!(table_end < header - 8, "no padding to test");
+    padded.clone_from(&with_padding);
+    padded[table_end] = 1;
+    seal(&mut padded, header);
+    match AnyFilter::from_bytes(&padded[..]) {
+        Err(Error::Corrupt { field: "padding", .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn saving_is_atomic_and_polite() {
     let directory = tempfile::tempdir().unwrap();

@@ -134,6 +134,9 @@ struct Open {
     /// The beginning of a key whose end has not been read yet.
     carry: Vec<u8>,
     keys: u64,
+    /// Hand out what there is: whoever writes to a pipe may wait for the
+    /// answer before writing on.
+    eager: bool,
 }
 
 impl<'a> Feed<'a> {
@@ -181,6 +184,7 @@ impl<'a> Feed<'a> {
                 name: name.into(),
                 carry: Vec::new(),
                 keys: 0,
+                eager: source.bytes().is_none(),
             });
         }
     }
@@ -206,26 +210,34 @@ impl Iterator for Feed<'_> {
 impl Open {
     fn pull(&mut self, format: Format) -> Result<Option<Chunk>> {
         let mut bytes = std::mem::take(&mut self.carry);
-        bytes.reserve(CHUNK);
-        let mut wanted = CHUNK;
+        let mut used = bytes.len();
+        let mut wanted = used + CHUNK;
         let whole = loop {
-            let missing = wanted.saturating_sub(bytes.len()) as u64;
-            let read = (&mut self.reader)
-                .take(missing)
-                .read_to_end(&mut bytes)
-                .map_err(|error| {
+            bytes.resize(wanted, 0);
+            let read = match self.reader.read(&mut bytes[used..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    continue;
+                }
+                result => result.map_err(|error| {
                     Failure::new(format_args!("{}: {error}", self.name))
-                })?;
-            if (read as u64) < missing {
+                })?,
+            };
+            used += read;
+            if read == 0 {
                 // The end: the last key may lack its delimiter.
-                break bytes.len();
+                break used;
             }
-            match format.whole(&bytes) {
+            if used < wanted && !self.eager {
+                continue;
+            }
+            match format.whole(&bytes[..used]) {
                 // A key longer than the chunk: read on.
-                0 => wanted = bytes.len() * 2,
+                0 if used == wanted => wanted *= 2,
+                0 => {}
                 whole => break whole,
             }
         };
+        bytes.truncate(used);
         if bytes.is_empty() {
             return Ok(None);
         }

@@ -36,9 +36,10 @@ impl Output {
     /// Refuses early what `write` would refuse late.
     pub(crate) fn check(&self) -> Result<()> {
         let path = &self.output;
-        if path.is_dir() {
+        // A rename would put a file in the place of a pipe or a device.
+        if path.exists() && !path.is_file() {
             return Err(Failure::new(format_args!(
-                "{}: is a directory",
+                "{}: not a regular file",
                 path.display()
             )));
         }

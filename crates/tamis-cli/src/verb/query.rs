@@ -85,6 +85,8 @@ impl Args {
                     out.write_all(format.terminator(bytes))?;
                 }
             }
+            // Whoever feeds a pipe may wait for the answer.
+            out.flush()?;
             if self.quiet && self.selected(&counts) > 0 {
                 return Ok(Outcome::Yes);
             }

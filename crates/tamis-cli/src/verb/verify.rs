@@ -29,7 +29,13 @@ impl Args {
                 writeln!(out, "{}: intact ({kind})", path.display())?;
                 Ok(Outcome::Yes)
             }
-            Err(error @ Error::Io(_)) => Err(Failure::file(path, &error)),
+            // Not damaged, as far as this build can tell.
+            Err(
+                error @ (Error::Io(_)
+                | Error::UnsupportedVersion { .. }
+                | Error::UnknownKind { .. }
+                | Error::UnknownHash { .. }),
+            ) => Err(Failure::file(path, &error)),
             Err(error) => {
                 eprintln!("tamis: {}", Failure::file(path, &error));
                 Ok(Outcome::No)

@@ -256,7 +256,6 @@ fn a_failed_addition_leaves_the_file_as_it_was() {
 /// A filter may hold a secret seed: `add` must not publish it.
 #[cfg(unix)]
 #[test]
-#[ignore = "the file that replaces the old one gets default permissions"]
 fn adding_keeps_the_permissions_of_the_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let lab = Lab::new();
@@ -274,7 +273,6 @@ fn adding_keeps_the_permissions_of_the_file() {
 /// Renaming over it would replace a pipe, or for root a device, by a file.
 #[cfg(unix)]
 #[test]
-#[ignore = "--force replaces anything that is not a directory"]
 fn only_regular_files_are_replaced() {
     use std::os::unix::fs::FileTypeExt as _;
     let lab = Lab::new();

@@ -92,7 +92,6 @@ fn quiet_stops_at_the_first_member() {
 /// A pipe is no filter, and asking must not wait for someone to write to it.
 #[cfg(unix)]
 #[test]
-#[ignore = "the pipe is opened before it is looked at"]
 fn a_pipe_in_place_of_a_filter_is_refused_at_once() {
     let lab = Lab::new();
     let made =

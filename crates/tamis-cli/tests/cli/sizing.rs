@@ -133,7 +133,6 @@ fn repeated_keys_do_no_damage() {
 /// different keys is above the design every other time, so an alarm needs
 /// more than that.
 #[test]
-#[ignore = "repeats raise the alarm by chance"]
 fn repeated_keys_raise_no_alarm() {
     let lab = Lab::new();
     for kind in KINDS {

@@ -364,7 +364,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
             field: "geometry",
             why: "more blocks than a file can hold",
         })?;
-        let payload = format::view(header, SectionTag::BLOCKS, bytes)?;
+        let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         Ok(Self {
             layout: L::new(geometry),
             hasher: header.hasher,
@@ -441,6 +441,15 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
 
     fn view(&self) -> View<'_, L> {
         View { layout: &self.layout, blocks: self.blocks() }
+    }
+
+    /// The standard error of the estimated number of different keys, at the
+    /// design load: sqrt(bits (e^x - x - 1)) / k for x throws per bit.
+    fn estimate_error(&self) -> f64 {
+        let probes = f64::from(self.layout.geometry().probes);
+        let bits = self.payload.len() as f64 * 8.0;
+        let per_bit = self.counts.design_items as f64 * probes / bits;
+        libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
     }
 
     /// The first field in which two filters differ, as an error.
@@ -540,10 +549,12 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             design_fpr,
             reads_hit: measured.reads_hit,
             reads_miss: measured.reads_miss,
-            // Repeats raise the count but not the load; the estimate alone
-            // would raise the alarm by chance at exactly the design load.
+            // Repeats raise the count but not the load, and the estimate
+            // of the load scatters: by chance alone it may be above the
+            // design, but not by four standard errors.
             over_design: items > design_items
-                && estimated_items > design_items as f64,
+                && estimated_items
+                    > design_items as f64 + 4.0 * self.estimate_error(),
         }
     }
 
@@ -582,7 +593,7 @@ impl<L: Layout> Insert for BitFilter<L> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
         let (layout, items, blocks) = self.split_mut();
-        *items += 1;
+        *items = items.saturating_add(1);
         let mut new = false;
         for part in 0..layout.parts() {
             let (block, probe) = layout.part(hash, part);
@@ -621,7 +632,7 @@ impl<L: Layout> Insert for BitFilter<L> {
             }
         }
         let (layout, items, blocks) = self.split_mut();
-        *items += hashes.len() as u64;
+        *items = items.saturating_add(hashes.len() as u64);
         dispatch(Fill(layout, blocks, hashes));
     }
 }

@@ -51,7 +51,9 @@ pub struct Shared<L: Layout> {
     layout: L,
     hasher: KeyHasher,
     counts: Counts,
-    items: Counter,
+    /// Keys inserted since it is shared: apart from those before, because
+    /// an atomic addition wraps, and a count from a file may be anything.
+    added: Counter,
     lines: Box<[AtomicLine]>,
     bytes: usize,
 }
@@ -86,7 +88,7 @@ impl<L: Layout> Shared<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn insert_hash(&self, hash: u64) -> bool {
-        self.items.fetch_add(1, Ordering::Relaxed);
+        self.added.fetch_add(1, Ordering::Relaxed);
         let mut new = false;
         for part in 0..self.layout.parts() {
             let (block, probe) = self.layout.part(hash, part);
@@ -133,7 +135,8 @@ impl<L: Layout> Shared<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn items(&self) -> u64 {
-        self.items.load(Ordering::Relaxed)
+        let added = self.added.load(Ordering::Relaxed);
+        self.counts.items.saturating_add(added)
     }
 
     /// The words of a block: all of a line, or half of one.
@@ -186,15 +189,16 @@ impl<L: Layout> From<BitFilter<L>> for Shared<L> {
         let BitFilter { layout, hasher, counts, data, .. } = filter;
         let (lines, bytes) = data.into_parts();
         let lines = cast::to_atomic(lines);
-        let items = Counter::new(counts.items);
-        Self { layout, hasher, counts, items, lines, bytes }
+        let added = Counter::new(0);
+        Self { layout, hasher, counts, added, lines, bytes }
     }
 }
 
 impl<L: Layout> From<Shared<L>> for BitFilter<L> {
     fn from(shared: Shared<L>) -> Self {
-        let Shared { layout, hasher, counts, items, lines, bytes } = shared;
-        let counts = Counts { items: items.into_inner(), ..counts };
+        let items = shared.items();
+        let Shared { layout, hasher, counts, lines, bytes, .. } = shared;
+        let counts = Counts { items, ..counts };
         let data = Owned::from_parts(cast::to_plain(lines), bytes);
         Self { layout, hasher, counts, data, payload: 0..bytes }
     }

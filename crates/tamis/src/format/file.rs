@@ -35,15 +35,12 @@ impl Mapped {
     /// assert!(tamis::Mapped::open("no such file").is_err());
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let file = File::open(path)?;
-        // Mapping a directory or a pipe fails with a riddle; say it here.
-        if !file.metadata()?.is_file() {
-            return Err(Error::Io(std::io::Error::new(
-                std::io::ErrorKind::InvalidInput,
-                "not a regular file",
-            )));
+        // Before opening: that would wait for the writer of a pipe, and
+        // mapping a directory fails with a riddle.
+        if !path.as_ref().metadata()?.is_file() {
+            return Err(irregular());
         }
-        map(&file).map(Self)
+        map(&File::open(path)?).map(Self)
     }
 }
 
@@ -79,10 +76,15 @@ pub(super) fn replace(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let old = path.metadata().ok();
     // Before the work, so that nobody waits for a refusal; the final
     // rename checks again, without a race.
-    if !overwrite && path.exists() {
+    if !overwrite && old.is_some() {
         return Err(exists());
+    }
+    // A rename would put a file in the place of a pipe or a device.
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return Err(irregular());
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tamis-");
@@ -91,9 +93,17 @@ pub(super) fn replace(
         use std::os::unix::fs::PermissionsExt as _;
         // The umask applies, as it does to every file a program creates;
         // the default for temporary files would be private to the user.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        let new = || std::fs::Permissions::from_mode(0o666);
+        let mode =
+            old.as_ref().map_or_else(new, std::fs::Metadata::permissions);
+        builder.permissions(mode);
     }
     let mut temporary = builder.tempfile_in(directory)?;
+    if let Some(old) = old {
+        // Who could read the old file can read the new one, and nobody
+        // else: it may hold the key of a keyed hash.
+        temporary.as_file().set_permissions(old.permissions())?;
+    }
     write(temporary.as_file_mut())?;
     temporary.flush()?;
     temporary.as_file().sync_all()?;
@@ -112,6 +122,13 @@ pub(super) fn replace(
     #[cfg(unix)]
     File::open(directory)?.sync_all()?;
     Ok(())
+}
+
+fn irregular() -> Error {
+    Error::Io(std::io::Error::new(
+        std::io::ErrorKind::InvalidInput,
+        "not a regular file",
+    ))
 }
 
 fn exists() -> Error {

@@ -33,7 +33,13 @@ impl Counts {
     /// and the last bits of a better computation must not make two builds of
     /// the same filter differ.
     pub(crate) fn empty(design_items: u64, design_fpr: f64) -> Self {
-        let design_fpr = f64::from(design_fpr as f32);
+        let near = design_fpr as f32;
+        // Downwards: a rate that was asked for must not look missed.
+        let down = match f64::from(near) > design_fpr {
+            true => f32::from_bits(near.to_bits() - 1),
+            false => near,
+        };
+        let design_fpr = f64::from(down);
         Self { items: 0, design_items, design_fpr }
     }
 }
@@ -189,6 +195,11 @@ impl Header {
                 .filter(|&end| end <= file_bytes)
                 .ok_or(corrupt("section", "ends behind the file"))?;
             sections.push(section);
+        }
+        // `at` has been moved to the end of the table.
+        let table_end = file.len() - at.bytes.len();
+        if covered[table_end..].iter().any(|&byte| byte != 0) {
+            return Err(corrupt("padding", "bits this version leaves zero"));
         }
         if end != file_bytes {
             return Err(corrupt("file length", "bytes behind the sections"));

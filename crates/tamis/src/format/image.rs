@@ -215,23 +215,30 @@ pub trait Persist {
     }
 }
 
-/// Checks the header for one kind and finds a section, without reading it.
-pub(crate) fn view(
+/// Finds the sections a structure must have, without reading them: these,
+/// in this order, of these lengths, and no others.
+pub(crate) fn view<const N: usize>(
     header: &Header,
-    tag: SectionTag,
-    bytes: u64,
-) -> Result<Range<usize>> {
-    let section = header
-        .sections
-        .iter()
-        .find(|section| section.tag == tag.0)
-        .ok_or(corrupt("section table", "a section is missing"))?;
-    if section.bytes != bytes {
-        return Err(corrupt("section", "its length contradicts the geometry"));
+    expected: [(SectionTag, u64); N],
+) -> Result<[Range<usize>; N]> {
+    if header.sections.len() != N {
+        return Err(corrupt("section table", "not the sections of its kind"));
     }
-    // Inside the file, so inside memory: the header has been checked.
-    let start = section.offset as usize;
-    Ok(start..start + bytes as usize)
+    let mut places = core::array::from_fn(|_| 0..0);
+    for ((place, section), (tag, bytes)) in
+        places.iter_mut().zip(&header.sections).zip(expected)
+    {
+        if section.tag != tag.0 {
+            return Err(corrupt("section", "not one of its kind"));
+        }
+        if section.bytes != bytes {
+            return Err(corrupt("section", "its length contradicts the rest"));
+        }
+        // Inside the file, so inside memory: the header has been checked.
+        let start = section.offset as usize;
+        *place = start..start + bytes as usize;
+    }
+    Ok(places)
 }
 
 /// Reads the whole file: every section against its checksum, and padding

@@ -128,14 +128,16 @@ impl Engine {
         let choices = self.proposals.choices();
         let ends_at = match taken_by {
             Some(choice) => {
-                site.tally.placed[choice as usize % MAX_CHOICES] += 1;
+                let placed =
+                    &mut site.tally.placed[choice as usize % MAX_CHOICES];
+                *placed = placed.saturating_add(1);
                 Some(choice)
             }
             None => {
                 if maybe_present && site.list.view().contains(hash) {
                     return false;
                 }
-                site.tally.refused += 1;
+                site.tally.refused = site.tally.refused.saturating_add(1);
                 self.overflow.choice(hash, choices)
             }
         };

@@ -218,7 +218,7 @@ impl Balanced {
         }
         let (engine, site) = self.site();
         let new = dispatch(One(engine, site, hash, distinct));
-        self.counts.items += u64::from(new);
+        self.counts.items = self.tally.items();
         new
     }
 
@@ -283,15 +283,17 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             why: "more than a file can hold",
         };
         let Some(bytes) = shape.payload() else { return Err(too_large) };
-        let payload = format::view(header, SectionTag::BLOCKS, bytes)?;
         let listed = match shape.overflow {
             Overflow::List => tally.refused,
             _ => 0,
         };
-        let Some(bytes) = listed.checked_mul(8) else {
+        let Some(list_bytes) = listed.checked_mul(8) else {
             return Err(too_large);
         };
-        let list = format::view(header, SectionTag::LIST, bytes)?;
+        let [payload, list] = format::view(
+            header,
+            [(SectionTag::BLOCKS, bytes), (SectionTag::LIST, list_bytes)],
+        )?;
         Ok(Self {
             engine: Box::new(Engine::new(&shape)),
             shape,

@@ -143,14 +143,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// All keys. A file may claim as many as a number holds.
     pub(super) fn items(&self) -> u64 {
-        self.placed.iter().sum::<u64>() + self.refused
-    }
-
-    fn accepted_with_overflow(&self) -> Option<u64> {
         self.placed
             .iter()
-            .try_fold(self.refused, |sum, &placed| sum.checked_add(placed))
+            .fold(self.refused, |sum, &placed| sum.saturating_add(placed))
     }
 }
 
@@ -302,7 +299,7 @@ impl Shape {
         if !at.bytes.is_empty() {
             return Err(corrupt("wrong length"));
         }
-        if tally.accepted_with_overflow() != Some(items) {
+        if tally.items() != items {
             return Err(corrupt("its counts do not add up to the items"));
         }
         let shape = Self {
