@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod arguments;
+mod balanced;
 mod compressed;
 mod damage;
 mod formats;
