@@ -1,8 +1,11 @@
 //! The pictures of the documents.
 
 use std::error::Error;
+use std::ops::Range;
 use std::path::Path;
 
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use tamis::{Balanced, Blocked, Insert, Split, Stats};
 use tamis_theory::balanced::{Lookup, list};
@@ -52,24 +55,65 @@ pub(crate) fn draw(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn fpr_by_bits(path: &Path) -> Result<()> {
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<
+    'a,
+    SVGBackend<'b>,
+    Cartesian2d<RangedCoordf64, LogCoord<f64>>,
+>;
+
+fn canvas(path: &Path) -> Result<Canvas<'_>> {
     let root = SVGBackend::new(path, (760, 440)).into_drawing_area();
     root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
+    Ok(root)
+}
+
+/// Bits per key against something on a logarithmic axis.
+fn chart<'a, 'b>(
+    root: &'a Canvas<'b>,
+    bits: Range<f64>,
+    rates: Range<f64>,
+    y_desc: &str,
+    y_label: &dyn Fn(&f64) -> String,
+) -> Result<Chart<'a, 'b>> {
+    let labels = ((bits.end - bits.start) / 2.0) as usize + 1;
+    let mut chart = ChartBuilder::on(root)
         .margin(12)
         .x_label_area_size(42)
         .y_label_area_size(70)
-        .build_cartesian_2d(6.0..26.0, (3e-6..0.1).log_scale())?;
+        .build_cartesian_2d(bits, rates.log_scale())?;
     chart
         .configure_mesh()
         .x_desc("bits per key")
-        .y_desc("false-positive rate")
-        .x_labels(11)
-        .y_label_formatter(&percent)
+        .y_desc(y_desc)
+        .x_labels(labels)
+        .y_label_formatter(y_label)
         .light_line_style(WHITE)
         .label_style(("sans-serif", 14))
         .axis_desc_style(("sans-serif", 15))
         .draw()?;
+    Ok(chart)
+}
+
+fn legend<'a, 'b: 'a>(
+    chart: &mut Chart<'a, 'b>,
+    at: SeriesLabelPosition,
+) -> Result<()> {
+    chart
+        .configure_series_labels()
+        .position(at)
+        .background_style(WHITE)
+        .border_style(GREY)
+        .label_font(("sans-serif", 14))
+        .legend_area_size(34)
+        .draw()?;
+    Ok(())
+}
+
+fn fpr_by_bits(path: &Path) -> Result<()> {
+    let root = canvas(path)?;
+    let what = "false-positive rate";
+    let mut chart = chart(&root, 6.0..26.0, 3e-6..0.1, what, &percent)?;
     for curve in &CURVES {
         let points = (24..=104)
             .map(|step| {
@@ -90,14 +134,7 @@ fn fpr_by_bits(path: &Path) -> Result<()> {
                 )
             });
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE)
-        .border_style(GREY)
-        .label_font(("sans-serif", 14))
-        .legend_area_size(34)
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperRight)?;
     root.present()?;
     Ok(())
 }
@@ -164,22 +201,10 @@ const PAPER: list::Scheme =
 
 /// Rates relative to blocked: when balancing pays.
 fn balanced(path: &Path) -> Result<()> {
-    let root = SVGBackend::new(path, (760, 440)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .margin(12)
-        .x_label_area_size(42)
-        .y_label_area_size(70)
-        .build_cartesian_2d(8.0..40.0, (0.01..4.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("bits per key")
-        .y_desc("false-positive rate, blocked = 1")
-        .x_labels(9)
-        .light_line_style(WHITE)
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 15))
-        .draw()?;
+    let root = canvas(path)?;
+    let what = "false-positive rate, blocked = 1";
+    let number = |rate: &f64| rate.to_string();
+    let mut chart = chart(&root, 8.0..40.0, 0.01..4.0, what, &number)?;
     chart.draw_series(LineSeries::new(
         [(8.0, 1.0), (40.0, 1.0)],
         BLACK.stroke_width(1),
@@ -207,14 +232,7 @@ fn balanced(path: &Path) -> Result<()> {
         }
         chart.draw_series(marks)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerLeft)
-        .background_style(WHITE)
-        .border_style(GREY)
-        .label_font(("sans-serif", 14))
-        .legend_area_size(34)
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::LowerLeft)?;
     root.present()?;
     Ok(())
 }

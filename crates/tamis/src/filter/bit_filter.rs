@@ -95,6 +95,15 @@ pub struct Measured {
     pub(crate) reads_miss: f64,
 }
 
+/// The part of the theory that speaks of a kind: functions of the block
+/// bits, and of bits per key, probes or a target rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Theory {
+    pub(super) predict: fn(u32, f64, u32) -> tamis_theory::Result<Prediction>,
+    pub(super) best: fn(u32, f64) -> tamis_theory::Result<Prediction>,
+    pub(super) for_fpr: fn(u32, f64) -> tamis_theory::Result<Prediction>,
+}
+
 /// How a kind turns a hash into bits in blocks, and what follows from it.
 ///
 /// A key's bits come in *parts*: each part is one block and the bits in it.
@@ -106,6 +115,8 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// A part without a probe would be a block read for nothing.
     #[doc(hidden)]
     const MIN_PROBES: u32 = 1;
+    #[doc(hidden)]
+    const THEORY: Theory;
     #[doc(hidden)]
     type Probe: BlockProbe;
 
@@ -120,23 +131,6 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
 
     #[doc(hidden)]
     fn measure(&self, fill: &FillHistogram) -> Measured;
-    #[doc(hidden)]
-    fn predict(
-        block_bits: u32,
-        bits_per_key: f64,
-        probes: u32,
-    ) -> tamis_theory::Result<Prediction>;
-    #[doc(hidden)]
-    fn best(
-        block_bits: u32,
-        bits_per_key: f64,
-    ) -> tamis_theory::Result<Prediction>;
-    #[doc(hidden)]
-    fn for_fpr(
-        block_bits: u32,
-        target: f64,
-    ) -> tamis_theory::Result<Prediction>;
-
     /// ORs two neighbouring blocks into the one they become when the number
     /// of blocks is halved.
     #[doc(hidden)]

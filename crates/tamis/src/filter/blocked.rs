@@ -1,9 +1,9 @@
 //! The blocked Bloom filter.
 
-use tamis_theory::{Prediction, blocked};
+use tamis_theory::blocked;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout, Measured};
+use super::bit_filter::{Geometry, Layout, Measured, Theory};
 use crate::block::bloom::{FillHistogram, Probes};
 use crate::format::Kind;
 use crate::placement::Single;
@@ -47,6 +47,11 @@ pub struct BlockedLayout {
 
 impl Layout for BlockedLayout {
     const KIND: Kind = Kind::Blocked;
+    const THEORY: Theory = Theory {
+        predict: blocked::predict,
+        best: blocked::best,
+        for_fpr: blocked::for_fpr,
+    };
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {
@@ -73,27 +78,5 @@ impl Layout for BlockedLayout {
     fn measure(&self, fill: &FillHistogram) -> Measured {
         let fpr = fill.pass(self.geometry.probes);
         Measured { fpr, reads_hit: 1.0, reads_miss: 1.0 }
-    }
-
-    fn predict(
-        block_bits: u32,
-        bits_per_key: f64,
-        probes: u32,
-    ) -> tamis_theory::Result<Prediction> {
-        blocked::predict(block_bits, bits_per_key, probes)
-    }
-
-    fn best(
-        block_bits: u32,
-        bits_per_key: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        blocked::best(block_bits, bits_per_key)
-    }
-
-    fn for_fpr(
-        block_bits: u32,
-        target: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        blocked::for_fpr(block_bits, target)
     }
 }

@@ -1,9 +1,9 @@
 //! The standard Bloom filter.
 
-use tamis_theory::{Prediction, standard};
+use tamis_theory::standard;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout, Measured};
+use super::bit_filter::{Geometry, Layout, Measured, Theory};
 use crate::block::bloom::{FillHistogram, OneBit};
 use crate::format::Kind;
 use crate::placement::Scattered;
@@ -45,6 +45,11 @@ pub struct BloomLayout {
 
 impl Layout for BloomLayout {
     const KIND: Kind = Kind::Bloom;
+    const THEORY: Theory = Theory {
+        predict: |_, bits, probes| standard::predict(bits, probes),
+        best: |_, bits| standard::best(bits),
+        for_fpr: |_, target| standard::for_fpr(target),
+    };
     type Probe = OneBit;
 
     fn new(geometry: Geometry) -> Self {
@@ -81,28 +86,6 @@ impl Layout for BloomLayout {
         }
         let reads_hit = f64::from(self.geometry.probes);
         Measured { fpr, reads_hit, reads_miss }
-    }
-
-    fn predict(
-        _block_bits: u32,
-        bits_per_key: f64,
-        probes: u32,
-    ) -> tamis_theory::Result<Prediction> {
-        standard::predict(bits_per_key, probes)
-    }
-
-    fn best(
-        _block_bits: u32,
-        bits_per_key: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        standard::best(bits_per_key)
-    }
-
-    fn for_fpr(
-        _block_bits: u32,
-        target: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        standard::for_fpr(target)
     }
 
     /// Halving the array halves every bit's position, so neighbouring

@@ -177,13 +177,15 @@ impl<L: Layout> Builder<L> {
                 });
             }
             (Size::Fpr(fpr), None) => {
-                let design = L::for_fpr(self.block_bits, fpr)?;
+                let design = (L::THEORY.for_fpr)(block_bits, fpr)?;
                 let bits_per_key = round_up(design.bits_per_key);
                 Prediction { bits_per_key, ..design }
             }
-            (Size::BitsPerKey(bits), None) => L::best(self.block_bits, bits)?,
+            (Size::BitsPerKey(bits), None) => {
+                (L::THEORY.best)(block_bits, bits)?
+            }
             (Size::BitsPerKey(bits), Some(probes)) => {
-                L::predict(self.block_bits, bits, probes)?
+                (L::THEORY.predict)(block_bits, bits, probes)?
             }
             (Size::Known(design), _) => design,
         };

@@ -1,9 +1,9 @@
 //! The split Bloom filter.
 
-use tamis_theory::{Prediction, split};
+use tamis_theory::split;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout, Measured};
+use super::bit_filter::{Geometry, Layout, Measured, Theory};
 use crate::block::bloom::{FillHistogram, Probes};
 use crate::format::Kind;
 use crate::placement::Pair;
@@ -58,6 +58,11 @@ impl SplitLayout {
 impl Layout for SplitLayout {
     const KIND: Kind = Kind::Split;
     const MIN_PROBES: u32 = 2;
+    const THEORY: Theory = Theory {
+        predict: split::predict,
+        best: split::best,
+        for_fpr: split::for_fpr,
+    };
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {
@@ -90,27 +95,5 @@ impl Layout for SplitLayout {
             reads_hit: 2.0,
             reads_miss: 1.0 + pass,
         }
-    }
-
-    fn predict(
-        block_bits: u32,
-        bits_per_key: f64,
-        probes: u32,
-    ) -> tamis_theory::Result<Prediction> {
-        split::predict(block_bits, bits_per_key, probes)
-    }
-
-    fn best(
-        block_bits: u32,
-        bits_per_key: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        split::best(block_bits, bits_per_key)
-    }
-
-    fn for_fpr(
-        block_bits: u32,
-        target: f64,
-    ) -> tamis_theory::Result<Prediction> {
-        split::for_fpr(block_bits, target)
     }
 }
