@@ -17,7 +17,7 @@ cargo xtask VERB
   test   everything CI checks: format, lints, tests, docs, no_std, loom, MSRV
   slow   the tests that need minutes and gigabytes
   plots  draw the pictures of the documents again
-  fuzz   [SECONDS] run both fuzz targets (default 120 s each)
+  fuzz   [SECONDS] run the fuzz targets (default 120 s each)
   loom   the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
 ";
