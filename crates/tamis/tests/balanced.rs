@@ -493,6 +493,19 @@ fn overload_is_reported_and_loses_nothing() {
     }
 }
 
+/// Found by fuzzing: the sum over a full filter rounded to above one.
+#[test]
+fn a_rate_is_never_above_one() {
+    for design in Design::all() {
+        let builder = design.builder(256, 12.0).probes(3);
+        let mut filter = builder.items(60).build().unwrap();
+        fill(&mut filter, 6_000);
+        let stats = filter.stats();
+        assert!((0.0..=1.0).contains(&stats.expected_fpr), "{stats:?}");
+        assert!(keys(1, 6_000).all(|key| filter.contains(&key)));
+    }
+}
+
 #[test]
 fn the_list_is_counted_and_exact() {
     let mut filter = Balanced::builder()

@@ -578,7 +578,8 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             design_items,
             bytes: self.image().bytes(),
             bits_per_key: (items > 0).then(|| bits / items as f64),
-            expected_fpr,
+            // The sum over a full filter may round to a little above one.
+            expected_fpr: expected_fpr.min(1.0),
             design_fpr,
             reads_hit: self
                 .mean_reads(refused * reads_of_refused)
