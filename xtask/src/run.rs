@@ -27,6 +27,11 @@ impl Cargo {
         Self(command)
     }
 
+    pub(crate) fn words(mut self, words: &str) -> Self {
+        self.0.args(words.split_whitespace());
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.0.env(name, value);
         self

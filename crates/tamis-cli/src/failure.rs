@@ -26,6 +26,12 @@ impl Failure {
         Self::Said(message.to_string())
     }
 
+    /// Tells the user, if anyone listens.
+    pub(crate) fn tell(&self) {
+        use io::Write as _;
+        let _ = writeln!(io::stderr(), "tamis: {self}");
+    }
+
     /// What happened to which file, and what to do about it.
     pub(crate) fn file(path: &Path, error: &tamis::Error) -> Self {
         let hint = match error {

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         // Whoever reads our output has heard enough: not an error.
         Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("tamis: {failure}");
+            failure.tell();
             ExitCode::from(2)
         }
     }

@@ -38,3 +38,5 @@ pub use key::{HashId, Key, KeyHasher};
 pub use overflow::Overflow;
 pub use placement::Scheme;
 pub use storage::Owned;
+#[doc(no_inline)]
+pub use tamis_theory as theory;

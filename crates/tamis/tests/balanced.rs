@@ -493,6 +493,26 @@ fn overload_is_reported_and_loses_nothing() {
     }
 }
 
+/// A key that is wrongly said to be distinct costs a place, not the file.
+#[test]
+fn distinct_keys_that_are_not_do_no_damage() {
+    for design in Design::all() {
+        let builder = design.builder(256, 20.0).probes(8);
+        let mut filter = builder.items(200).build().unwrap();
+        let hasher = *filter.hasher();
+        for _ in 0..2 {
+            for key in keys(1, 2_000) {
+                filter.insert_distinct_hash(hasher.hash(&key));
+            }
+        }
+        filter.verify().unwrap();
+        let bytes = filter.to_bytes();
+        let view = Balanced::from_bytes(&bytes[..]).unwrap();
+        view.verify().unwrap();
+        assert!(keys(1, 2_000).all(|key| view.contains(&key)), "{design:?}");
+    }
+}
+
 /// Found by fuzzing: the sum over a full filter rounded to above one.
 #[test]
 fn a_rate_is_never_above_one() {

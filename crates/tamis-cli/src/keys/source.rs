@@ -249,8 +249,8 @@ impl Open {
             name: self.name.clone(),
             keys_before: self.keys,
         };
-        // Only messages need the count, and only hex keys can be wrong.
-        if format == Format::Hex {
+        // Only messages need the count, and only these can be wrong.
+        if matches!(format, Format::Hex | Format::U64le) {
             self.keys += chunk.count();
         }
         Ok(Some(chunk))

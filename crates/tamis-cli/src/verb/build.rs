@@ -37,9 +37,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = parse_items)]
     items: Option<u64>,
 
-    #[command(flatten)]
-    balanced: BalancedArgs,
-
     /// Bits in a block: 512 (a cache line) or 256
     #[arg(long, value_name = "BITS", default_value_t = 512)]
     block_bits: u32,
@@ -59,6 +56,10 @@ pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+
+    // Last: its heading in the help would cover what follows.
+    #[command(flatten)]
+    balanced: BalancedArgs,
 }
 
 /// The design of a balanced filter. Any of these asks for a particular one,

@@ -37,7 +37,8 @@ impl Args {
             other.verify().map_err(|error| Failure::file(path, &error))?;
             filter.merge(&other).map_err(|error| {
                 Failure::new(format_args!(
-                    "{} and {}: {error} (build both with the same settings)",
+                    "{} and {}: {error} (build both with the same settings and \
+                     --seed)",
                     first.display(),
                     path.display()
                 ))

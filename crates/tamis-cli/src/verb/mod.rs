@@ -134,6 +134,9 @@ fn parse_items(text: &str) -> std::result::Result<u64, String> {
         {
             Ok(items as u64)
         }
+        Ok(items) if items > 2f64.powi(53) => {
+            Err("beyond 2^53 only digits are exact: write it out".into())
+        }
         _ => Err("expected a whole number such as 1000000 or 1e6".into()),
     }
 }

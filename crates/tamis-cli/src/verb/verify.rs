@@ -37,7 +37,7 @@ impl Args {
                 | Error::UnknownHash { .. }),
             ) => Err(Failure::file(path, &error)),
             Err(error) => {
-                eprintln!("tamis: {}", Failure::file(path, &error));
+                Failure::file(path, &error).tell();
                 Ok(Outcome::No)
             }
         }

@@ -80,8 +80,8 @@ impl Geometry {
             return invalid("probes", "expected 1 (split: 2) to 32");
         }
         // The standard filter addresses single bits with 64-bit numbers.
-        if self.blocks == 0 || self.blocks > u64::MAX / 512 {
-            return invalid("blocks", "expected 1 to 2^55 blocks");
+        if self.blocks == 0 || self.blocks >= 1 << 55 {
+            return invalid("blocks", "expected 1 to 2^55 - 1 blocks");
         }
         Ok(())
     }
@@ -449,12 +449,15 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     /// The first field in which two filters differ, as an error.
     fn must_match<E>(&self, other: &BitFilter<L, E>) -> Result<()> {
         let (ours, theirs) = (self.layout.geometry(), other.layout.geometry());
+        let (hash, other_hash) = (self.hasher.id(), other.hasher.id());
+        if hash != other_hash {
+            return Err(Error::Mismatch {
+                field: "hash",
+                ours: hash.to_string(),
+                theirs: other_hash.to_string(),
+            });
+        }
         let fields = [
-            (
-                "hash",
-                self.hasher.id().code().into(),
-                other.hasher.id().code().into(),
-            ),
             ("blocks", ours.blocks, theirs.blocks),
             ("block bits", ours.block_bits.into(), theirs.block_bits.into()),
             ("probes", ours.probes.into(), theirs.probes.into()),

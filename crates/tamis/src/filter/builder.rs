@@ -14,6 +14,8 @@ use crate::key::KeyHasher;
 #[derive(Debug, Clone, Copy)]
 enum Size {
     Unknown,
+    /// A setting was changed after it had been computed.
+    Stale,
     Fpr(f64),
     BitsPerKey(f64),
     /// Computed by the theory, once.
@@ -109,7 +111,7 @@ impl<L: Layout> Builder<L> {
     /// ```
     #[must_use]
     pub fn block_bits(self, block_bits: u32) -> Self {
-        Self { block_bits, ..self }
+        Self { block_bits, ..self.changed() }
     }
 
     /// Bits set per key (k), 1 to 32, instead of the best number for the
@@ -122,7 +124,7 @@ impl<L: Layout> Builder<L> {
     /// ```
     #[must_use]
     pub fn probes(self, probes: u32) -> Self {
-        Self { probes: Some(probes), ..self }
+        Self { probes: Some(probes), ..self.changed() }
     }
 
     /// How keys are hashed; XXH3 with seed 0 unless said otherwise.
@@ -139,13 +141,22 @@ impl<L: Layout> Builder<L> {
         Self { hasher, ..self }
     }
 
+    /// A design that has been computed is not one for other settings.
+    fn changed(self) -> Self {
+        match self.size {
+            Size::Known(_) => Self { size: Size::Stale, ..self },
+            _ => self,
+        }
+    }
+
     /// Asks the theory now: the builder returned builds filters of any
     /// number of items without computing the design again.
     ///
     /// # Errors
     ///
     /// [`Error::Infeasible`] if there is no such design,
-    /// [`Error::InvalidArgument`] if no size was given.
+    /// [`Error::InvalidArgument`] if no size was given, or if a setting was
+    /// changed after an earlier call.
     ///
     /// ```
     /// let builder = tamis::Blocked::builder().fpr(0.01).resolve()?;
@@ -168,6 +179,13 @@ impl<L: Layout> Builder<L> {
                 return Err(Error::InvalidArgument {
                     what: "size",
                     why: "give a false-positive rate or bits per key",
+                });
+            }
+            (Size::Stale, _) => {
+                return Err(Error::InvalidArgument {
+                    what: "settings",
+                    why: "changed after the design was resolved; give the \
+                          size again",
                 });
             }
             (Size::Fpr(_), Some(_)) => {
@@ -239,7 +257,7 @@ pub(super) fn round_up(bits_per_key: f64) -> f64 {
 fn blocks(items: u64, bits_per_key: f64, block_bits: u32) -> Result<u64> {
     let bits = items as f64 * bits_per_key;
     let exact = libm::ceil(bits / f64::from(block_bits)).max(1.0);
-    if exact > (1u64 << 55) as f64 {
+    if exact >= (1u64 << 55) as f64 {
         return Err(Error::Allocation { bytes: u64::MAX });
     }
     let exact = exact as u64;

@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 /// A read-only memory map of a whole file: opening costs the same for a
 /// kilobyte and for 100 GB, and processes share the pages.
 ///
-/// The file must not be truncated while it is mapped: the operating system
-/// answers an access behind the new end with a signal, not an error.
-/// [`Persist::save`](crate::Persist::save) never truncates; it replaces the
-/// directory entry and leaves mapped readers with the old content.
+/// The file must not be truncated or rewritten in place while it is mapped:
+/// the operating system answers an access behind a new end with a signal, not
+/// an error. [`Persist::save`](crate::Persist::save) does neither; it
+/// replaces the directory entry and leaves mapped readers with the old
+/// content.
 ///
 /// ```no_run
 /// use tamis::{Blocked, Filter, Mapped};
@@ -69,7 +70,7 @@ pub(super) fn replace(
     write: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
     // A bare file name has the empty parent; a path through a symbolic link
-    // must replace what the link points to, not the link.
+    // to a file must replace that file, not the link.
     let resolved = std::fs::canonicalize(path);
     let path = resolved.as_deref().unwrap_or(path);
     let directory = match path.parent() {
@@ -86,6 +87,10 @@ pub(super) fn replace(
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         return Err(irregular());
     }
+    // Opened now: a directory that may be written need not be readable, and
+    // after the rename there is nothing left to refuse.
+    #[cfg(unix)]
+    let directory_file = File::open(directory).ok();
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tamis-");
     #[cfg(unix)]
@@ -100,8 +105,8 @@ pub(super) fn replace(
     }
     let mut temporary = builder.tempfile_in(directory)?;
     if let Some(old) = old {
-        // Who could read the old file can read the new one, and nobody
-        // else: it may hold the key of a keyed hash.
+        // The mode of the old file: it may hold the key of a keyed hash,
+        // and must not become readable for everyone.
         temporary.as_file().set_permissions(old.permissions())?;
     }
     write(temporary.as_file_mut())?;
@@ -117,10 +122,13 @@ pub(super) fn replace(
             }
         })?;
     }
-    // The rename itself must survive a power cut. Not every platform can
-    // sync a directory, and the data is safe in one of the two names.
+    // The rename itself should survive a power cut. Not every file system
+    // can sync a directory; the data is whole under one name or the other,
+    // and the new file is in place, so this is no longer an error.
     #[cfg(unix)]
-    File::open(directory)?.sync_all()?;
+    if let Some(directory) = directory_file {
+        let _ = directory.sync_all();
+    }
     Ok(())
 }
 

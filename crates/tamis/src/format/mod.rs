@@ -18,8 +18,8 @@ pub(crate) use image::{verify, view};
 
 use crate::error::{Error, Result};
 
-/// The first eight bytes of every file. The high bit, the line ends and the
-/// final control character catch transfers that treat the file as text.
+/// The first eight bytes of every file. The high bit and the line end catch
+/// transfers that treat the file as text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
 /// The version of the byte format that this build writes, and the newest it

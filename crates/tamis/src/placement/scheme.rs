@@ -127,6 +127,13 @@ impl Wish {
             });
         }
         let access_budget = self.access_budget;
+        if !(access_budget > 1.0 && access_budget < f64::from(choices)) {
+            return Err(Error::InvalidArgument {
+                what: "access budget",
+                why: "several choices need more than one access per key, \
+                      and fewer than there are choices",
+            });
+        }
         Ok(match self.scheme {
             Scheme::Multilevel => {
                 let (levels, bound) =

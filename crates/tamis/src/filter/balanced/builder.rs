@@ -67,6 +67,8 @@ pub struct BalancedBuilder {
 #[derive(Debug, Clone)]
 enum Size {
     Unknown,
+    /// A setting was changed after it had been computed.
+    Stale,
     Fpr(f64),
     BitsPerKey(f64),
     Known(Design),
@@ -176,7 +178,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn block_bits(self, block_bits: u32) -> Self {
-        Self { block_bits, ..self }
+        Self { block_bits, ..self.changed() }
     }
 
     /// Bits set per key (k), 1 to 32, instead of about the best number.
@@ -191,7 +193,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn probes(self, probes: u32) -> Self {
-        Self { probes: Some(probes), ..self }
+        Self { probes: Some(probes), ..self.changed() }
     }
 
     /// How keys are hashed; XXH3 with seed 0 unless said otherwise.
@@ -222,7 +224,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn max_reads_miss(self, max_reads_miss: f64) -> Self {
-        Self { max_reads_miss, ..self }
+        Self { max_reads_miss, ..self.changed() }
     }
 
     /// How blocks are proposed.
@@ -318,9 +320,18 @@ impl BalancedBuilder {
         self.with(|settings| settings.by_popcount = by_popcount)
     }
 
-    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
-        set(self.settings.get_or_insert_with(Settings::default));
-        self
+    fn with(self, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut this = self.changed();
+        set(this.settings.get_or_insert_with(Settings::default));
+        this
+    }
+
+    /// A design that has been computed is not one for other settings.
+    fn changed(self) -> Self {
+        match self.size {
+            Size::Known(_) => Self { size: Size::Stale, ..self },
+            _ => self,
+        }
     }
 
     /// Asks the theory now: the builder returned builds filters of any
@@ -329,7 +340,8 @@ impl BalancedBuilder {
     /// # Errors
     ///
     /// [`Error::Infeasible`] if there is no such design,
-    /// [`Error::InvalidArgument`] if no size was given.
+    /// [`Error::InvalidArgument`] if no size was given, or if a setting was
+    /// changed after an earlier call.
     ///
     /// ```
     /// use tamis::Balanced;
@@ -371,6 +383,11 @@ impl BalancedBuilder {
                 what: "size",
                 why: "give a false-positive rate or bits per key",
             }),
+            Size::Stale => Err(Error::InvalidArgument {
+                what: "settings",
+                why: "changed after the design was resolved; give the \
+                          size again",
+            }),
             Size::Known(design) => Ok(design.clone()),
             Size::BitsPerKey(bits) => self.design_at(*bits),
             Size::Fpr(target) => self.design_for(*target),
@@ -392,6 +409,12 @@ impl BalancedBuilder {
     fn design_for(&self, target: f64) -> Result<Design> {
         let start = split::for_fpr(self.block_bits, target)?.bits_per_key;
         let mut bits = round_up(start);
+        if self.settings.is_none() && bits < LEAST_TUNED_BITS {
+            return Err(Error::InvalidArgument {
+                what: "false-positive rate",
+                why: "so high a rate needs no balancing",
+            });
+        }
         let mut best: Option<Design> = None;
         let mut slope = -0.45;
         let mut last: Option<(f64, f64)> = None;
@@ -593,7 +616,7 @@ impl BalancedBuilder {
         let Prediction { bits_per_key, probes, fpr, .. } = design.prediction;
         let bits = items as f64 * bits_per_key;
         let blocks = libm::ceil(bits / f64::from(self.block_bits)).max(1.0);
-        if blocks > (1u64 << 55) as f64 {
+        if blocks >= (1u64 << 55) as f64 {
             return Err(Error::Allocation { bytes: u64::MAX });
         }
         let shape = Shape {
@@ -615,6 +638,8 @@ impl BalancedBuilder {
     }
 }
 
+/// Bits per key from which on there are tuned designs.
+const LEAST_TUNED_BITS: f64 = 4.0;
 /// Designs tried for one false-positive rate.
 const MOST_DESIGNS: usize = 10;
 /// A rate this close below the target (in its logarithm) is as good.

@@ -134,7 +134,10 @@ impl Engine {
                 Some(choice)
             }
             None => {
-                if maybe_present && site.list.view().contains(hash) {
+                // The list is exact: what is in it needs no second entry,
+                // even if the caller believes it new.
+                let look = maybe_present || distinct;
+                if look && site.list.view().contains(hash) {
                     return false;
                 }
                 site.tally.refused = site.tally.refused.saturating_add(1);

@@ -32,11 +32,11 @@ use shape::{Shape, Tally};
 /// enough refuse a key, which then goes to the next of its blocks.
 ///
 /// No block gets crowded, so from about 20 bits per key on the
-/// false-positive rate is far below a blocked filter's: 0.44 of it at 24 bits
-/// per key and 0.035 at 40, for 1.2 blocks read per lookup (512-bit blocks,
-/// the default design). **Below about 16 bits per key it does not pay**;
-/// [`Split`](crate::Split) has the lower rate up to 24 bits per key if
-/// lookups mostly miss. `tamis plan` compares.
+/// false-positive rate is far below a blocked filter's: 0.42 of it at 24 bits
+/// per key and 0.025 at 40, for 1.2 to 1.3 blocks read per lookup (512-bit
+/// blocks, the default design). **At 12 bits per key and below it does not
+/// pay**; [`Split`](crate::Split) has the lower rate up to some 30 bits per
+/// key, and is the better one if lookups mostly miss. `tamis plan` compares.
 ///
 /// Beyond the paper: the coin at the threshold is a hash of the key, so that
 /// lookups repeat it; tracking bits tell a lookup whether a key like its own
@@ -187,8 +187,8 @@ impl Balanced {
     /// ordinary insertion leaves out the few keys that look present by a
     /// false positive (they are found all the same), which lowers the load
     /// by some percent at 8 bits per key and by nothing to speak of above
-    /// 16. A key inserted twice this way takes two places; it is still
-    /// found.
+    /// 16. A key inserted twice this way takes two places in the blocks (in
+    /// the list never); it is still found.
     ///
     /// ```
     /// use tamis::{Balanced, Filter};

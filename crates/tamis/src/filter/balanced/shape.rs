@@ -227,8 +227,9 @@ impl Shape {
             .iter()
             .try_fold(0u64, |sum, &level| sum.checked_add(level));
         let most = 1 << 55;
-        if self.levels.contains(&0) || total.is_none_or(|total| total > most) {
-            return invalid("blocks", "expected 1 to 2^55 blocks");
+        if self.levels.contains(&0) || total.is_none_or(|total| total >= most)
+        {
+            return invalid("blocks", "expected 1 to 2^55 - 1 blocks");
         }
         let same = self.levels.windows(2).all(|pair| pair[0] == pair[1]);
         if self.scheme != Scheme::Multilevel && !same {
@@ -298,6 +299,9 @@ impl Shape {
         }
         if !at.bytes.is_empty() {
             return Err(corrupt("wrong length"));
+        }
+        if overflow == Overflow::Absorb && tally.refused != 0 {
+            return Err(corrupt("keys refused by a filter that takes all"));
         }
         if tally.items() != items {
             return Err(corrupt("its counts do not add up to the items"));
