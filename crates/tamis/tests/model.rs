@@ -308,6 +308,28 @@ fn nonsense_arguments_are_errors() {
     assert!(Recipe { probes: Some(3), ..both }.build().is_err());
 }
 
+/// A design that has been computed is not one for other settings.
+#[test]
+fn resolved_builders_refuse_changes() {
+    let blocked = Blocked::builder().fpr(0.01).items(9).resolve().unwrap();
+    assert!(
+        blocked.items(99).hasher(tamis::KeyHasher::xxh3(1)).build().is_ok()
+    );
+    assert!(blocked.block_bits(256).build().is_err());
+    assert!(blocked.probes(3).build().is_err());
+    assert!(blocked.block_bits(256).fpr(0.01).build().is_ok());
+    let balanced = tamis::Balanced::builder()
+        .bits_per_key(20.0)
+        .tracking_bits(8)
+        .items(9)
+        .resolve()
+        .unwrap();
+    assert!(balanced.clone().items(99).build().is_ok());
+    assert!(balanced.clone().choices(2).build().is_err());
+    assert!(balanced.clone().block_bits(256).build().is_err());
+    assert!(balanced.max_reads_miss(1.1).build().is_err());
+}
+
 #[test]
 fn batches_of_every_length_agree_with_single_lookups() {
     let filter = {

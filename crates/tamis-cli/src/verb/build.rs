@@ -29,7 +29,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
 
-    /// The kind of filter; `tamis plan` compares them
+    /// The kind of filter: bloom, blocked, split or balanced; `tamis plan`
+    /// compares them
     #[arg(long, value_parser = parse_kind, default_value = "blocked")]
     kind: Kind,
 

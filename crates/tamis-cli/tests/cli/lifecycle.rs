@@ -270,6 +270,36 @@ fn adding_keeps_the_permissions_of_the_file() {
     }
 }
 
+/// Two additions at once: the later one would undo the earlier, so it fails
+/// and changes nothing.
+#[test]
+fn additions_notice_each_other() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let lab = Lab::new();
+    lab.run("build -k apple -o f --fpr 0.01 --items 100").done();
+    let mut slow = lab
+        .command("add f -")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = slow.stdin.take().unwrap();
+    input.write_all(b"pear\n").unwrap();
+    // The slow one has its filter when it has asked for more keys; there is
+    // no sign of that from outside, so give it time.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    lab.run("add f -k plum").done();
+    drop(input);
+    let end = slow.wait_with_output().unwrap();
+    let message = String::from_utf8(end.stderr).unwrap();
+    assert_eq!(end.status.code(), Some(2), "{message}");
+    assert!(message.contains("run the command again"), "{message}");
+    lab.run("query f -k plum").done();
+    lab.run("query -v f -k pear").done();
+}
+
 /// Renaming over it would replace a pipe, or for root a device, by a file.
 #[cfg(unix)]
 #[test]
