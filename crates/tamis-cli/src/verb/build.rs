@@ -133,6 +133,31 @@ impl BalancedArgs {
             && max_reads_miss.is_none()
     }
 
+    /// Refuses what would be ignored.
+    fn check(&self, kind: Kind) -> Result<()> {
+        let refuse = |why: &str| Err(Failure::new(why));
+        if kind != Kind::Balanced && !self.is_empty() {
+            return refuse("options of balanced filters need --kind balanced");
+        }
+        let single = self.scheme == Some(Scheme::Single);
+        if self.overflow_fraction.is_some() && !single {
+            return refuse("--overflow-fraction needs --scheme single");
+        }
+        if single && (self.access_budget.is_some() || self.choices.is_some()) {
+            return refuse(
+                "--scheme single has one choice and one access per key",
+            );
+        }
+        let particular = Self { max_reads_miss: None, ..*self };
+        if self.max_reads_miss.is_some() && !particular.is_empty() {
+            return refuse(
+                "--max-reads-miss leaves the design open: give either it or \
+                 a particular design",
+            );
+        }
+        Ok(())
+    }
+
     fn apply(&self, mut builder: BalancedBuilder) -> BalancedBuilder {
         if let Some(scheme) = self.scheme {
             builder = builder.scheme(scheme);
@@ -178,11 +203,7 @@ struct Size {
 impl Args {
     pub(crate) fn run(&self) -> Result<Outcome> {
         self.output.check()?;
-        if self.kind != Kind::Balanced && !self.balanced.is_empty() {
-            return Err(Failure::new(
-                "options of balanced filters need --kind balanced",
-            ));
-        }
+        self.balanced.check(self.kind)?;
         let hasher = self.hasher()?;
         // Before the keys are read: a wrong setting should not take hours.
         self.empty(0, hasher)?;

@@ -121,7 +121,7 @@ fn insert_all(
 
 /// A number of items: 1000000, 1_000_000 or 1e6.
 fn parse_items(text: &str) -> std::result::Result<u64, String> {
-    let plain = text.replace(['_', ','], "");
+    let plain = text.replace('_', "");
     if let Ok(items) = plain.parse() {
         return Ok(items);
     }

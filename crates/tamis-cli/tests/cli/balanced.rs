@@ -87,6 +87,10 @@ fn designs_are_for_balanced_filters_only() {
         "--tracking-bits 33",
         "--scheme single --overflow-fraction 2",
         "--max-reads-miss 0.9",
+        "--max-reads-miss 1.2 --choices 3",
+        "--overflow-fraction 0.01",
+        "--scheme single --choices 2",
+        "--scheme single --access-budget 1.1",
     ] {
         lab.refused(&format!(
             "build -k a -o f --fpr 0.001 --kind balanced {nonsense}"

@@ -261,6 +261,8 @@ fn adding_keeps_the_permissions_of_the_file() {
     let lab = Lab::new();
     lab.run("build -k apple -o f --fpr 0.01 --hash siphash").done();
     let path = lab.path("f");
+    let private = path.metadata().unwrap().permissions().mode() & 0o077;
+    assert_eq!(private, 0, "{private:o}");
     for mode in [0o600, 0o640] {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(&path, permissions).unwrap();

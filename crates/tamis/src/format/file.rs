@@ -64,9 +64,13 @@ impl AsRef<[u8]> for Mapped {
 }
 
 /// Writes next to `path`, syncs, and renames over it.
+///
+/// A new file follows the umask, or is for its owner alone if `private`; one
+/// that is replaced keeps its mode.
 pub(super) fn replace(
     path: &Path,
     overwrite: bool,
+    private: bool,
     write: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
     // A bare file name has the empty parent; a path through a symbolic link
@@ -77,6 +81,8 @@ pub(super) fn replace(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    #[cfg(not(unix))]
+    let _ = private;
     let old = path.metadata().ok();
     // Before the work, so that nobody waits for a refusal; the final
     // rename checks again, without a race.
@@ -96,9 +102,9 @@ pub(super) fn replace(
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // The umask applies, as it does to every file a program creates;
-        // the default for temporary files would be private to the user.
-        let new = || std::fs::Permissions::from_mode(0o666);
+        // The umask applies, as it does to every file a program creates.
+        let bits = if private { 0o600 } else { 0o666 };
+        let new = || std::fs::Permissions::from_mode(bits);
         let mode =
             old.as_ref().map_or_else(new, std::fs::Metadata::permissions);
         builder.permissions(mode);

@@ -10,6 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::header::{ALIGN, Header, Section, corrupt, header_bytes};
 use super::{Counts, Kind};
 use crate::error::{Error, Result};
+#[cfg(feature = "std")]
+use crate::key::HashId;
 use crate::key::KeyHasher;
 
 /// The names of sections. Four readable bytes, so that a hex dump tells.
@@ -181,7 +183,8 @@ pub trait Persist {
 
     /// Writes the file atomically: a reader of `path` sees the old content
     /// or the new, never half of either, and after an error the old file is
-    /// as it was.
+    /// as it was. A new file with a keyed hash can be read by its owner
+    /// alone: it contains the key.
     ///
     /// # Errors
     ///
@@ -209,7 +212,9 @@ pub trait Persist {
     where
         Self: Sized,
     {
-        super::file::replace(path.as_ref(), overwrite, |file| {
+        // The file of a keyed hash contains the key.
+        let private = self.image().hasher.id() == HashId::SipHash13;
+        super::file::replace(path.as_ref(), overwrite, private, |file| {
             self.write_to(file)
         })
     }
