@@ -289,9 +289,9 @@ fn additions_notice_each_other() {
         .unwrap();
     let mut input = slow.stdin.take().unwrap();
     input.write_all(b"pear\n").unwrap();
-    // The slow one has its filter when it has asked for more keys; there is
-    // no sign of that from outside, so give it time.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // More than a pipe holds: once it is written, keys are being read, and
+    // the filter was loaded before that.
+    input.write_all(&b"quince\n".repeat(100_000)).unwrap();
     lab.run("add f -k plum").done();
     drop(input);
     let end = slow.wait_with_output().unwrap();
