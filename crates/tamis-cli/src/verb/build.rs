@@ -8,7 +8,7 @@ use tamis::{
     Kind, Overflow, Scheme, Split,
 };
 
-use super::{Output, Threads, parse_bits, parse_fpr, parse_items};
+use super::{Output, Size, Threads, parse_items};
 use crate::failure::{Failure, Outcome, Result};
 use crate::keys::{Feed, KeyArgs, Source};
 
@@ -186,18 +186,6 @@ impl BalancedArgs {
         }
         builder
     }
-}
-
-#[derive(clap::Args)]
-#[group(required = true, multiple = false)]
-struct Size {
-    /// Size by false-positive rate, such as 0.001 or 0.1%
-    #[arg(long, value_name = "RATE", value_parser = parse_fpr)]
-    fpr: Option<f64>,
-
-    /// Size by memory
-    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
-    bits_per_key: Option<f64>,
 }
 
 impl Args {

@@ -75,6 +75,19 @@ fn load(path: &Path) -> Result<AnyFilter> {
     filter.into_owned().map_err(|error| Failure::file(path, &error))
 }
 
+/// What decides the size of a filter: one of the two.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Size {
+    /// The false-positive rate wanted, such as 0.001 or 0.1%
+    #[arg(long, value_name = "RATE", value_parser = parse_fpr)]
+    fpr: Option<f64>,
+
+    /// The memory there is, in bits per key
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
+    bits_per_key: Option<f64>,
+}
+
 /// How many threads to use.
 #[derive(clap::Args)]
 pub(crate) struct Threads {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tamis::Balanced;
 use tamis_theory::{Prediction, blocked, split, standard};
 
-use super::{parse_bits, parse_fpr, parse_items};
+use super::{Size, parse_items};
 use crate::failure::{Outcome, Result};
 use crate::report::{count, print_json, rate, size};
 
@@ -32,18 +32,6 @@ pub(crate) struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(clap::Args)]
-#[group(required = true, multiple = false)]
-struct Size {
-    /// The false-positive rate wanted, such as 0.001 or 0.1%
-    #[arg(long, value_name = "RATE", value_parser = parse_fpr)]
-    fpr: Option<f64>,
-
-    /// The memory there is
-    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
-    bits_per_key: Option<f64>,
 }
 
 /// One row of the comparison.
