@@ -100,8 +100,8 @@ pub enum Error {
         tracking_bits: u32,
     },
     /// No design considered reads so few blocks for a non-member. Allow more
-    /// reads, or use [`crate::blocked`], which always reads one.
-    #[error("no balanced design keeps a non-member to {max_reads_miss} reads")]
+    /// reads, or use one level or [`crate::blocked`], which always read one.
+    #[error("no design keeps a non-member to {max_reads_miss} reads")]
     NoDesign {
         /// The limit that was asked for.
         max_reads_miss: f64,

@@ -23,6 +23,7 @@
 //! | question | module |
 //! |---|---|
 //! | memory for a false-positive rate, or the reverse | [`standard`], [`blocked`], [`split`] |
+//! | the same for fingerprints in one block, or in two levels | [`tinyset`] |
 //! | how well can keys be balanced with so many reads? | [`bound`] |
 //! | which threshold and levels reach that? | [`single`], [`sequential`], [`multilevel`] |
 //! | what does a balanced filter do? | [`balanced`] |
@@ -77,6 +78,7 @@ pub mod sequential;
 pub mod single;
 pub mod split;
 pub mod standard;
+pub mod tinyset;
 pub mod tune;
 pub mod variance;
 

@@ -26,7 +26,8 @@ pub const MAX_PROBES: u32 = 32;
 pub struct Prediction {
     /// Memory per key, everything counted.
     pub bits_per_key: f64,
-    /// Bits set per key, over all blocks it touches.
+    /// Bits set per key, over all blocks it touches; 0 for a filter of
+    /// fingerprints, which sets none.
     pub probes: u32,
     /// Chance that a key never inserted is reported as present.
     pub fpr: f64,

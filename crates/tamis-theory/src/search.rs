@@ -107,6 +107,19 @@ pub(crate) fn for_fpr<F: Family>(
     })
 }
 
+/// The smallest memory that reaches the target, for a filter without probes.
+pub(crate) fn least_memory(
+    at: impl Fn(f64) -> Prediction,
+    target: f64,
+) -> Result<Prediction> {
+    let ceiling = at(MAX_BITS_PER_KEY);
+    if ceiling.fpr > target {
+        let (best, bits_per_key) = (ceiling.fpr, MAX_BITS_PER_KEY);
+        return Err(Error::Unreachable { target, best, bits_per_key });
+    }
+    Ok(falling(at, MIN_BITS_PER_KEY, ceiling, target))
+}
+
 /// The smallest memory in `low..=high` that reaches the target, given that
 /// `high` does. Illinois steps on the logarithms, where the curve is close
 /// to straight; every step keeps the bracket.

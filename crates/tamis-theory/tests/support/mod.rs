@@ -11,10 +11,15 @@
 use serde_json::Value;
 
 pub fn reference(block: &str) -> Vec<Value> {
-    let all: Value = serde_json::from_str(include_str!(
-        "../fixtures/reference_values.json"
-    ))
-    .unwrap();
+    rows(include_str!("../fixtures/reference_values.json"), block)
+}
+
+pub fn tinyset_reference(block: &str) -> Vec<Value> {
+    rows(include_str!("../fixtures/tinyset_reference.json"), block)
+}
+
+fn rows(file: &str, block: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(file).unwrap();
     all[block].as_array().unwrap().clone()
 }
 
@@ -44,6 +49,16 @@ impl Tally {
         self.0 += 1;
         assert!(
             (got - want).abs() <= part * want.abs(),
+            "{what}: got {got}, reference {want}"
+        );
+    }
+
+    /// As many digits after the point as given.
+    pub fn places(&mut self, what: &str, got: f64, want: &Value, n: i32) {
+        self.0 += 1;
+        let want = number(want);
+        assert!(
+            (got - want).abs() <= 0.501 * 10f64.powi(-n),
             "{what}: got {got}, reference {want}"
         );
     }

@@ -1,0 +1,285 @@
+//! TinySet: blocks of fingerprints that grow shorter as a block fills.
+//!
+//! Every key lives in one block of one cache line. The block shares its bits
+//! among its keys, so that a block with few keys is accurate and one with
+//! many is not, but no key is ever refused. Sections are those of Einziger
+//! and Friedman, *TinySet: An Access Efficient Self Adjusting Bloom Filter
+//! Construction*; where a formula differs from the printed one, the text
+//! beside it says so.
+//!
+//! ```
+//! use tamis_theory::{blocked, tinyset};
+//!
+//! let line = tinyset::Block::new(512, 64);
+//! let tiny = tinyset::for_fpr(line, 0.001)?;
+//! let bloom = blocked::for_fpr(512, 0.001)?;
+//! assert!((tiny.bits_per_key - 12.816).abs() < 5e-4);
+//! assert!((bloom.bits_per_key - 15.5).abs() < 0.1);
+//! assert_eq!((tiny.reads_hit, tiny.reads_miss), (1.0, 1.0));
+//! # Ok::<(), tamis_theory::Error>(())
+//! ```
+
+mod block;
+mod change;
+pub mod two_level;
+
+use alloc::vec::Vec;
+
+use crate::check::{self, MAX_BITS_PER_KEY, MIN_BITS_PER_KEY};
+use crate::load::Load;
+use crate::{Error, Prediction, Result, search};
+
+pub use block::{Block, rate};
+pub use change::{Churned, churned, folded, grown, merged, refilled};
+
+/// Predicts a filter of many blocks, whose loads are Poisson.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let p = tinyset::predict(Block::new(512, 64), 40.0)?;
+/// assert!((p.fpr - 0.001008983).abs() < 1e-9);
+/// assert_eq!(p.bits_per_key, 12.8);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn predict(block: Block, load: f64) -> Result<Prediction> {
+    let block = block.check()?;
+    let load = check::load(load)?;
+    let bits_per_key = f64::from(block.block_bits) / load;
+    let fpr = mean(&Load::poisson(load), |entries| block.fpr(entries));
+    Ok(one_read(bits_per_key, fpr))
+}
+
+/// Predicts a filter of so few blocks that their loads are binomial.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let line = Block::new(512, 64);
+/// // One block has no imbalance to pay for.
+/// let one = tinyset::predict_finite(line, 1, 40)?;
+/// let many = tinyset::predict_finite(line, 1000, 40_000)?;
+/// assert_eq!(one.fpr, line.fpr(40));
+/// assert!(one.fpr < many.fpr);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn predict_finite(
+    block: Block,
+    blocks: u64,
+    items: u64,
+) -> Result<Prediction> {
+    let block = block.check()?;
+    let bits = block.block_bits;
+    let bits_per_key = check::finite_bits_per_key(bits, blocks, items)?;
+    let load = Load::binomial(items, blocks);
+    let fpr = mean(&load, |entries| block.fpr(entries));
+    Ok(one_read(bits_per_key, fpr))
+}
+
+/// Finds the smallest memory that reaches a false-positive rate.
+///
+/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
+/// the smallest that does not. Fails with [`Error::Unreachable`] when not
+/// even nearly empty blocks get there, because remainders end at
+/// [`Block::remainder_bits`].
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let p = tinyset::for_fpr(Block::new(512, 64), 0.01)?;
+/// assert!((p.bits_per_key - 8.980).abs() < 5e-4);
+/// assert!(p.fpr <= 0.01 && p.fpr > 0.00999999);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn for_fpr(block: Block, target: f64) -> Result<Prediction> {
+    let block = block.check()?;
+    let target = check::target(target)?;
+    let bits = f64::from(block.block_bits);
+    let most = Load::poisson(bits / MIN_BITS_PER_KEY).max();
+    // More entries than the array has bits: the chance is one for good.
+    let rates: Vec<f64> =
+        (0..=most).map(|entries| block.fpr(entries as u32)).collect();
+    let at = |bits_per_key: f64| {
+        let fpr = Load::poisson(bits / bits_per_key).expect(&rates);
+        one_read(bits_per_key, fpr)
+    };
+    search::least_memory(at, target)
+}
+
+/// The number of chains that needs the least memory, and that memory.
+///
+/// Fewer keys in a block want fewer chains: long fingerprints take the bits.
+///
+/// ```
+/// use tamis_theory::tinyset;
+///
+/// let (chains, p) = tinyset::best_chains(512, 0.01)?;
+/// assert_eq!(chains, 92);
+/// assert!((p.bits_per_key - 8.901).abs() < 5e-4);
+/// assert_eq!(tinyset::best_chains(512, 0.001)?.0, 68);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn best_chains(block_bits: u32, target: f64) -> Result<(u32, Prediction)> {
+    Block::new(block_bits, 1).check()?;
+    check::target(target)?;
+    let most = block_bits.saturating_sub(2).max(1);
+    // The curve has one valley: ever finer steps around the best so far.
+    let mut step = (block_bits / 16).max(1);
+    let (mut low, mut high) = (1, most);
+    let mut best: Option<(u32, Prediction)> = None;
+    let mut failure = Error::Unreachable {
+        target,
+        best: 1.0,
+        bits_per_key: MAX_BITS_PER_KEY,
+    };
+    loop {
+        let mut chains = low;
+        while chains <= high {
+            match for_fpr(Block::new(block_bits, chains), target) {
+                Ok(found) => {
+                    let less = |(_, p): &(u32, Prediction)| {
+                        found.bits_per_key < p.bits_per_key
+                    };
+                    if best.as_ref().is_none_or(less) {
+                        best = Some((chains, found));
+                    }
+                }
+                Err(error) => failure = error,
+            }
+            chains += step;
+        }
+        let centre = best.map_or(1, |(chains, _)| chains);
+        if step == 1 {
+            return best.ok_or(failure);
+        }
+        low = centre.saturating_sub(step).max(1);
+        high = (centre + step).min(most);
+        step = step.div_ceil(8);
+    }
+}
+
+/// Section 4.1: the memory of a single block so large that nothing depends
+/// on chance, or of blocks that all hold the same, by keys per chain.
+///
+/// With one key per chain the index takes two bits of each key, and the
+/// whole is log2(1/`target`) + 2 if that leaves fingerprints of one width.
+/// Fewer are better: 1.914 bits at ln 2, because two chains of one key are
+/// told apart by the index and one chain of two is not.
+///
+/// ```
+/// use tamis_theory::tinyset;
+///
+/// let target = 1.0 / 1024.0;
+/// let one = tinyset::single_block(1.0, target)?;
+/// let fewer = tinyset::single_block(core::f64::consts::LN_2, target)?;
+/// assert!((one - 12.0).abs() < 0.01);
+/// assert!(fewer > 11.91 && fewer < one);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn single_block(keys_per_chain: f64, target: f64) -> Result<f64> {
+    let mean = check::in_range("keys_per_chain", keys_per_chain, 1e-3, 1e3)?;
+    // The number of matches is Poisson with this mean.
+    let matches = -libm::log1p(-check::target(target)?);
+    let base = libm::floor(libm::log2(mean / matches)).max(0.0);
+    // The share of entries with one bit more makes up for the rest.
+    let rest = 1.0 - matches * libm::exp2(base) / mean;
+    Ok(1.0 / mean + 1.0 + base + (2.0 * rest).max(0.0))
+}
+
+/// Section 4.3: the sum of the chances of all entries, averaged over the
+/// loads.
+///
+/// An upper bound on the rate of [`predict`]: 0.1 % above it at 1e-3, 4 % at
+/// 0.06. In print, the number of balls and of bins are exchanged in the
+/// binomial of 4.2, and the second sum of 4.3 runs over the wrong loads:
+/// entries that the extra bit makes S bits long are in blocks of base S - 1.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let bound = tinyset::union_bound(Block::new(512, 64), 40.0)?;
+/// assert!((bound - 0.001010417).abs() < 1e-9);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn union_bound(block: Block, load: f64) -> Result<f64> {
+    let block = block.check()?;
+    let load = Load::poisson(check::load(load)?);
+    Ok(mean(&load, |entries| block.union_bound(entries)))
+}
+
+/// Section 4.2: the rate of blocks whose entries all have the base width, so
+/// that `A mod X` bits stay unused.
+///
+/// Exact, as [`predict`]; in print it is the sum of chances.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let bound = tinyset::one_size(Block::new(512, 64), 40.0)?;
+/// assert!((bound - 0.001426095).abs() < 1e-9);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn one_size(block: Block, load: f64) -> Result<f64> {
+    let block = block.check()?;
+    let load = Load::poisson(check::load(load)?);
+    Ok(mean(&load, |entries| block.one_size(entries)))
+}
+
+/// Section 4.4: the decimal logarithm of the chance that one block gets more
+/// than `limit` keys.
+///
+/// A filter of n blocks has such a block with at most n times that chance.
+/// In print, the binomial tail has the mean where the number of all keys
+/// belongs.
+///
+/// ```
+/// use tamis_theory::tinyset;
+///
+/// // In print: less than -13 and -23.
+/// assert!((tinyset::overflow_tail(64.0, 127)? + 11.90).abs() < 0.01);
+/// assert!((tinyset::overflow_tail(64.0, 255)? + 72.22).abs() < 0.01);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn overflow_tail(load: f64, limit: u32) -> Result<f64> {
+    let load = check::load(load)?;
+    // From the largest chance of the tail down in both directions, so that
+    // neither the chances nor their sum underflow.
+    let first = f64::from(limit) + 1.0;
+    let top = first.max(libm::floor(load));
+    let mut sum = 1.0;
+    let (mut i, mut chance) = (top, 1.0);
+    while chance > 1e-20 {
+        i += 1.0;
+        chance *= load / i;
+        sum += chance;
+    }
+    (i, chance) = (top, 1.0);
+    while i > first && chance > 1e-20 {
+        chance *= i / load;
+        i -= 1.0;
+        sum += chance;
+    }
+    let largest = top * libm::log(load) - load - libm::lgamma(top + 1.0);
+    let log = (largest + libm::log(sum)) * core::f64::consts::LOG10_E;
+    Ok(log.min(0.0))
+}
+
+fn mean(load: &Load, rate: impl Fn(u32) -> f64) -> f64 {
+    let rates = load.chance.iter().enumerate().map(|(i, chance)| {
+        // Loads are far below the range of the cast.
+        chance * rate((load.first + i) as u32)
+    });
+    rates.sum()
+}
+
+fn one_read(bits_per_key: f64, fpr: f64) -> Prediction {
+    // Chances that add up to one may exceed it by rounding.
+    let fpr = fpr.min(1.0);
+    Prediction {
+        bits_per_key,
+        probes: 0,
+        fpr,
+        reads_hit: 1.0,
+        reads_miss: 1.0,
+    }
+}
