@@ -7,8 +7,7 @@
 
 use alloc::vec::Vec;
 
-use crate::block::bloom::Backend;
-use crate::simd::{Task, dispatch};
+use crate::simd::{Backend, Task, dispatch};
 
 /// How many keys ahead a block is asked for. Far enough to cover a DRAM
 /// access, near enough that the line is still in the first-level cache (64
@@ -48,14 +47,14 @@ pub(crate) fn contains<S: Staged>(structure: S, hash: u64) -> bool {
 
         #[inline(always)]
         fn run<B: Backend>(self, backend: B) -> bool {
+            let Self(structure, hash) = self;
+            let mut step = structure.step(backend, hash, 0);
             let mut round = 0;
-            loop {
-                match self.0.step(backend, self.1, round) {
-                    Step::No => return false,
-                    Step::Yes => return true,
-                    Step::Next => round += 1,
-                }
+            while step == Step::Next {
+                round += 1;
+                step = structure.step(backend, hash, round);
             }
+            step == Step::Yes
         }
     }
     dispatch(One(structure, hash))

@@ -28,8 +28,9 @@ pub use error::{Error, Result};
 pub use filter::Shared;
 pub use filter::{
     AnyFilter, Balanced, BalancedBuilder, BitFilter, BlockState, Blocked,
-    Bloom, Builder, Filter, Fold, Insert, Merge, Parameter, Remove, Split,
-    Stats, Threshold,
+    Bloom, Builder, Filter, Fold, Grow, Insert, LoadHistogram, Merge,
+    Parameter, Remove, Split, Stats, Stored, Threshold, TinySet,
+    TinySetBuilder, Window,
 };
 #[cfg(feature = "std")]
 pub use format::Mapped;

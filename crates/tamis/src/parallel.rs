@@ -2,9 +2,10 @@
 //!
 //! The array of blocks is cut into one range a thread. Every thread pulls
 //! work, hashes it, and sends each part of a key to the thread that owns its
-//! block; that one sets the bits. Bits are only ever ORed, so the order in
-//! which parts arrive does not show. Atomic ORs would need no sending, but
-//! cost a locked instruction a probe, which is more than the sending does.
+//! block. Owners put the parts in by the order of the work they came from,
+//! so that structures in which the order shows come out the same too.
+//! Atomic operations would need no sending, but cost a locked instruction a
+//! probe, which is more than the sending does.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,16 +14,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
-use crate::batch;
-use crate::block::bloom::{Backend, BlockProbe};
-use crate::filter::{BitFilter, Insert, Layout};
-use crate::simd::{Task, dispatch, prefetch};
-
 /// Keys pulled at a time from a slice or an iterator.
 pub(crate) const CHUNK: usize = 4096;
 
-/// Parts sent at a time.
-const PARCEL: usize = 4096;
+/// Pieces of work that may wait for an earlier one before a thread stops
+/// pulling more: bounds the memory if one thread gets little time.
+const BACKLOG: usize = 64;
 
 /// Threads used at most. Every thread sends to every other, so their parcels
 /// grow with the square of the number; no memory is fast enough for more.
@@ -31,37 +28,43 @@ const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
     None => NonZero::<usize>::MIN,
 };
 
-/// A part of a key, on its way to the owner of its block.
-type Part = (u64, u32);
+/// An array of blocks that can be filled range by range.
+pub(crate) trait Divided: Copy + Sync {
+    /// What one key does to one block.
+    type Part: Copy + Send;
 
-pub(crate) fn insert<L: Layout, T: Send>(
-    filter: &mut BitFilter<L>,
+    fn blocks(&self) -> u64;
+
+    fn block_bytes(&self) -> usize;
+
+    /// Calls `send` with every part of a key and the block it goes to.
+    fn parts(&self, hash: u64, send: impl FnMut(u64, Self::Part));
+
+    /// Puts parts into the blocks of `range`, which begins with the block
+    /// `first`, in this order.
+    fn apply(&self, first: u64, range: &mut [u8], parts: &[Self::Part]);
+}
+
+/// Fills `blocks` with what `hash` makes of the pieces of work; returns how
+/// many keys that were. For more than one thread: with one there is nothing
+/// to divide.
+pub(crate) fn insert<A: Divided, T: Send>(
+    array: A,
+    blocks: &mut [u8],
     chunks: impl Iterator<Item = T> + Send,
     threads: NonZero<usize>,
     hash: impl Fn(T, &mut Vec<u64>) + Sync,
-) {
-    let threads = threads.min(MAX_THREADS);
-    if threads.get() == 1 {
-        let mut hashes = Vec::new();
-        for chunk in chunks {
-            hashes.clear();
-            hash(chunk, &mut hashes);
-            filter.insert_hash_batch(&hashes);
-        }
-        return;
-    }
-    let (layout, items, blocks) = filter.split_mut();
-    let geometry = *layout.geometry();
-    let per_thread = geometry.blocks.div_ceil(threads.get() as u64);
-    let range_bytes = geometry.place(per_thread).start;
+) -> u64 {
+    let threads = threads.min(MAX_THREADS).get() as u64;
+    let per_thread = array.blocks().div_ceil(threads);
+    let range_bytes = per_thread as usize * array.block_bytes();
     let ranges: Vec<&mut [u8]> = blocks.chunks_mut(range_bytes).collect();
 
     let (senders, receivers): (Vec<_>, Vec<_>) =
-        ranges.iter().map(|_| channel::<Vec<Part>>()).unzip();
-    let chunks = Mutex::new(chunks.fuse());
-    let work =
-        Work { layout: *layout, per_thread, chunks: &chunks, hash: &hash };
-    let counts = thread::scope(|scope| {
+        ranges.iter().map(|_| channel::<Parcel<A>>()).unzip();
+    let chunks = Mutex::new(chunks.fuse().enumerate());
+    let work = Work { array, per_thread, chunks: &chunks, hash: &hash };
+    thread::scope(|scope| {
         let mut running = Vec::new();
         for (me, (range, inbox)) in
             ranges.into_iter().zip(receivers).enumerate()
@@ -74,18 +77,17 @@ pub(crate) fn insert<L: Layout, T: Send>(
         // Each thread holds its own copies: an inbox ends when the last
         // worker has nothing more to send.
         drop(senders);
-        let mut counts = 0;
+        let mut counts = 0u64;
         for thread in running {
             match thread.join() {
-                Ok(count) => counts += count,
+                Ok(count) => counts = counts.saturating_add(count),
                 // The caller's iterator or hash function panicked: pass it
                 // on as if it had happened on this thread.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         counts
-    });
-    *items = items.saturating_add(counts);
+    })
 }
 
 /// Hashes pieces of work on several threads and hands the hashes to `sink`
@@ -146,17 +148,20 @@ pub(crate) fn in_order<T: Send>(
     });
 }
 
-struct Work<'a, L, I, H> {
-    layout: L,
+/// The parts of one piece of work for one owner, with its number.
+type Parcel<A> = (usize, Vec<<A as Divided>::Part>);
+
+struct Work<'a, A, I, H> {
+    array: A,
     per_thread: u64,
     chunks: &'a Mutex<I>,
     hash: &'a H,
 }
 
-impl<L, I, T, H> Work<'_, L, I, H>
+impl<A, I, T, H> Work<'_, A, I, H>
 where
-    L: Layout,
-    I: Iterator<Item = T>,
+    A: Divided,
+    I: Iterator<Item = (usize, T)>,
     H: Fn(T, &mut Vec<u64>),
 {
     /// One worker; returns how many keys it hashed.
@@ -164,12 +169,12 @@ where
         &self,
         me: usize,
         range: &mut [u8],
-        senders: Vec<Sender<Vec<Part>>>,
-        inbox: &Receiver<Vec<Part>>,
+        senders: Vec<Sender<Parcel<A>>>,
+        inbox: &Receiver<Parcel<A>>,
     ) -> u64 {
         let first = me as u64 * self.per_thread;
-        let mut outboxes: Vec<Vec<Part>> =
-            senders.iter().map(|_| Vec::new()).collect();
+        let mut queue =
+            Queue { first, range, next: 0, waiting: BTreeMap::new() };
         let mut hashes = Vec::new();
         let mut count = 0;
         loop {
@@ -179,81 +184,70 @@ where
                 Ok(mut chunks) => chunks.next(),
                 Err(_) => None,
             };
-            let Some(chunk) = chunk else { break };
+            let Some((number, chunk)) = chunk else { break };
             hashes.clear();
             (self.hash)(chunk, &mut hashes);
             count += hashes.len() as u64;
+            let mut parcels: Vec<Vec<A::Part>> = senders
+                .iter()
+                .map(|_| {
+                    // A little more than its share.
+                    let share = hashes.len() / senders.len();
+                    Vec::with_capacity(share + share / 16 + 64)
+                })
+                .collect();
             for &hash in &hashes {
-                for part in 0..self.layout.parts() {
-                    let (block, _) = self.layout.part(hash, part);
-                    let owner = (block / self.per_thread) as usize;
-                    let outbox = &mut outboxes[owner];
-                    outbox.push((hash, part));
-                    if outbox.len() == PARCEL {
-                        self.deliver(
-                            me, owner, first, range, outbox, &senders,
-                        );
-                    }
+                self.array.parts(hash, |block, part| {
+                    parcels[(block / self.per_thread) as usize].push(part);
+                });
+            }
+            for (owner, (parcel, sender)) in
+                parcels.into_iter().zip(&senders).enumerate()
+            {
+                if owner == me {
+                    queue.take(&self.array, (number, parcel));
+                } else {
+                    // Fails only if the owner has panicked, which ends the
+                    // build.
+                    let _ = sender.send((number, parcel));
                 }
             }
             while let Ok(parcel) = inbox.try_recv() {
-                self.apply(first, range, &parcel);
+                queue.take(&self.array, parcel);
             }
-        }
-        for (owner, outbox) in outboxes.iter_mut().enumerate() {
-            self.deliver(me, owner, first, range, outbox, &senders);
+            // Whoever has what is missing is working on it, not waiting:
+            // a thread waits only after it has sent all it pulled.
+            while queue.waiting.len() > BACKLOG {
+                match inbox.recv() {
+                    Ok(parcel) => queue.take(&self.array, parcel),
+                    Err(_) => break,
+                }
+            }
         }
         // The others wait for the same: none may keep a sender alive.
         drop(senders);
         for parcel in inbox {
-            self.apply(first, range, &parcel);
+            queue.take(&self.array, parcel);
         }
         count
     }
+}
 
-    fn deliver(
-        &self,
-        me: usize,
-        owner: usize,
-        first: u64,
-        range: &mut [u8],
-        outbox: &mut Vec<Part>,
-        senders: &[Sender<Vec<Part>>],
-    ) {
-        if owner == me {
-            self.apply(first, range, outbox);
-            outbox.clear();
-        } else {
-            let parcel =
-                core::mem::replace(outbox, Vec::with_capacity(outbox.len()));
-            // Fails only if the owner has panicked, which ends the build.
-            let _ = senders[owner].send(parcel);
+/// Puts parcels into a range, in their order.
+struct Queue<'a, P> {
+    first: u64,
+    range: &'a mut [u8],
+    /// The number of the next parcel.
+    next: usize,
+    waiting: BTreeMap<usize, Vec<P>>,
+}
+
+impl<P> Queue<'_, P> {
+    fn take<A: Divided<Part = P>>(&mut self, array: &A, parcel: Parcel<A>) {
+        self.waiting.insert(parcel.0, parcel.1);
+        while let Some(parts) = self.waiting.remove(&self.next) {
+            array.apply(self.first, self.range, &parts);
+            self.next += 1;
         }
-    }
-
-    fn apply(&self, first: u64, range: &mut [u8], parts: &[Part]) {
-        struct Apply<'a, L>(&'a L, u64, &'a mut [u8], &'a [Part]);
-        impl<L: Layout> Task for Apply<'_, L> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<B: Backend>(self, _: B) {
-                let Self(layout, first, range, parts) = self;
-                let geometry = layout.geometry();
-                batch::ahead(
-                    parts,
-                    range,
-                    |range, &(hash, part)| {
-                        let (block, _) = layout.part(hash, part);
-                        prefetch(range, geometry.place(block - first).start);
-                    },
-                    |range, &(hash, part)| {
-                        let (block, probe) = layout.part(hash, part);
-                        probe.set(&mut range[geometry.place(block - first)]);
-                    },
-                );
-            }
-        }
-        dispatch(Apply(&self.layout, first, range, parts));
     }
 }

@@ -3,14 +3,14 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
 use tamis::{
-    AnyFilter, Blocked, Bloom, Error, Filter, Fold, Insert, Merge, Persist,
-    Shared, Split,
+    AnyFilter, Blocked, Bloom, Error, Filter, Fold, Grow, Insert, Merge,
+    Persist, Remove, Shared, Split, TinySet,
 };
 
 #[derive(Debug, Clone)]
@@ -138,6 +138,265 @@ model_test!(bloom_histories, Bloom);
 model_test!(blocked_histories, Blocked);
 model_test!(split_histories, Split);
 
+/// What is stored of a key that comes again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Set,
+    Repeats,
+    Removable,
+}
+
+#[derive(Debug, Clone)]
+enum TinyOp {
+    Insert(u16),
+    InsertBatch(Vec<u16>),
+    InsertParallel(Vec<u16>),
+    /// One of the keys inserted.
+    Remove(usize),
+    RemoveMany(Vec<usize>),
+    /// Some go, and about as many come.
+    Replace(Vec<(usize, u16)>, Vec<u16>),
+    /// A key that may never have been inserted.
+    RemoveAbsent(u16),
+    MergeWith(Vec<u16>),
+    MergeSelf,
+    Fold,
+    Grow,
+    SaveAndLoad,
+    Rebuild,
+}
+
+fn tiny_op() -> impl Strategy<Value = TinyOp> {
+    let some = || proptest::collection::vec(any::<u16>(), 0..80);
+    let places = proptest::collection::vec(any::<usize>(), 0..80);
+    let pairs = proptest::collection::vec(any::<(usize, u16)>(), 0..80);
+    let few = proptest::collection::vec(any::<u16>(), 0..8);
+    prop_oneof![
+        4 => any::<u16>().prop_map(TinyOp::Insert),
+        3 => some().prop_map(TinyOp::InsertBatch),
+        1 => some().prop_map(TinyOp::InsertParallel),
+        4 => any::<usize>().prop_map(TinyOp::Remove),
+        1 => places.prop_map(TinyOp::RemoveMany),
+        4 => (pairs, few).prop_map(|(pairs, few)| TinyOp::Replace(pairs, few)),
+        1 => any::<u16>().prop_map(TinyOp::RemoveAbsent),
+        1 => some().prop_map(TinyOp::MergeWith),
+        1 => Just(TinyOp::MergeSelf),
+        1 => Just(TinyOp::Fold),
+        1 => Just(TinyOp::Grow),
+        1 => Just(TinyOp::SaveAndLoad),
+        1 => Just(TinyOp::Rebuild),
+    ]
+}
+
+/// A TinySet beside a multiset.
+struct Tiny {
+    filter: TinySet,
+    /// The same number of blocks, without keys.
+    empty: TinySet,
+    mode: Mode,
+    model: BTreeMap<u16, u64>,
+    /// Insertions less removals, as counted by the filter.
+    items: u64,
+}
+
+impl Tiny {
+    fn insert(&mut self, keys: &[u16]) {
+        self.items += keys.len() as u64;
+        for &key in keys {
+            *self.model.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Takes back one insertion of the `at`-th key.
+    fn remove(&mut self, at: usize) {
+        let Some(at) = at.checked_rem(self.model.len()) else { return };
+        let (&key, _) = self.model.iter().nth(at).unwrap();
+        let result = self.filter.remove(&key);
+        if self.mode != Mode::Removable {
+            assert!(matches!(result, Err(Error::Unsupported { .. })));
+            return;
+        }
+        assert_eq!(result, Ok(true), "lost {key}");
+        let count = self.model.get_mut(&key).unwrap();
+        *count -= 1;
+        if *count == 0 {
+            self.model.remove(&key);
+        }
+        self.items -= 1;
+    }
+
+    fn apply(&mut self, op: TinyOp) {
+        let two = NonZero::new(2).unwrap();
+        match op {
+            TinyOp::Insert(key) => {
+                let absent = !self.filter.contains(&key);
+                assert_eq!(self.filter.insert(&key), absent);
+                assert!(!(absent && self.model.contains_key(&key)));
+                self.insert(&[key]);
+            }
+            TinyOp::InsertBatch(keys) => {
+                self.filter.insert_batch(&keys);
+                self.insert(&keys);
+            }
+            TinyOp::InsertParallel(keys) => {
+                let mut serial = self.filter.clone();
+                serial.insert_batch(&keys);
+                let hasher = *self.filter.hasher();
+                self.filter.insert_parallel_with(
+                    keys.chunks(7),
+                    two,
+                    |keys, out| {
+                        out.extend(keys.iter().map(|key| hasher.hash(key)));
+                    },
+                );
+                assert!(self.filter.to_bytes() == serial.to_bytes());
+                self.insert(&keys);
+            }
+            TinyOp::Remove(at) => self.remove(at),
+            TinyOp::RemoveMany(places) => {
+                places.into_iter().for_each(|at| self.remove(at));
+            }
+            TinyOp::Replace(pairs, few) => {
+                let (places, mut keys): (Vec<_>, Vec<_>) =
+                    pairs.into_iter().unzip();
+                places.into_iter().for_each(|at| self.remove(at));
+                keys.extend(few);
+                self.filter.insert_batch(&keys);
+                self.insert(&keys);
+            }
+            TinyOp::RemoveAbsent(key) => {
+                if self.mode == Mode::Removable && !self.filter.contains(&key)
+                {
+                    let before = self.filter.to_bytes();
+                    assert_eq!(self.filter.remove(&key), Ok(false));
+                    assert!(self.filter.to_bytes() == before);
+                }
+            }
+            TinyOp::MergeWith(keys) => {
+                let mut other = self.empty.clone();
+                other.insert_batch(&keys);
+                let bytes = other.to_bytes();
+                let view = TinySet::from_bytes(&bytes[..]).unwrap();
+                self.merge(&view);
+                self.insert(&keys);
+            }
+            TinyOp::MergeSelf => {
+                // Doubled seven times, all would be saturated.
+                if self.items < 2000 {
+                    self.merge(&self.filter.clone());
+                    self.items *= 2;
+                    self.model.values_mut().for_each(|count| *count *= 2);
+                }
+            }
+            TinyOp::Fold => {
+                let blocks = self.filter.block_count();
+                let predicted = self.filter.folded_fpr();
+                match self.filter.fold() {
+                    Ok(folded) => {
+                        assert_eq!(2 * folded.block_count(), blocks);
+                        assert_same(&folded, predicted.unwrap());
+                        self.filter = folded;
+                        self.empty = self.empty.fold().unwrap();
+                    }
+                    Err(Error::NotFoldable { .. }) => {
+                        assert_eq!(blocks % 2, 1);
+                        assert!(predicted.is_err());
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            TinyOp::Grow => {
+                if self.filter.block_count() < 64 {
+                    let predicted = self.filter.grown_fpr().unwrap();
+                    self.filter = self.filter.grow().unwrap();
+                    self.empty = self.empty.grow().unwrap();
+                    assert_same(&self.filter, predicted);
+                }
+            }
+            TinyOp::SaveAndLoad => {
+                let bytes = self.filter.to_bytes();
+                let view = TinySet::from_bytes(&bytes[..]).unwrap();
+                view.verify().unwrap();
+                assert_eq!(view.stats(), self.filter.stats());
+                self.filter = view.into_owned().unwrap();
+                assert!(self.filter.to_bytes() == bytes);
+            }
+            TinyOp::Rebuild => {
+                let keys = self.model.iter().flat_map(|(&key, &count)| {
+                    std::iter::repeat_n(key, count as usize)
+                });
+                self.filter = self.filter.rebuilt(keys).unwrap();
+            }
+        }
+    }
+
+    fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
+        let predicted = self.filter.merged_fpr(other).unwrap();
+        self.filter.merge(other).unwrap();
+        assert_same(&self.filter, predicted);
+    }
+
+    fn check(&self) {
+        assert_eq!(self.filter.stats().items, self.items);
+        let keys: Vec<u16> = self.model.keys().copied().collect();
+        let batch = self.filter.contains_batch(&keys);
+        for ((key, &count), found) in self.model.iter().zip(batch) {
+            assert!(found && self.filter.contains(key), "lost {key}");
+            // None if the block is saturated.
+            if let Some(stored) = self.filter.count(key) {
+                let least = if self.mode == Mode::Set { 1 } else { count };
+                assert!(stored >= least, "{key}: {stored} of {count}");
+            }
+        }
+    }
+}
+
+/// The rate that was said before is the rate.
+fn assert_same(filter: &TinySet, predicted: f64) {
+    let found = filter.stats().expected_fpr;
+    assert!((found - predicted).abs() <= 1e-12, "{found} {predicted}");
+}
+
+proptest! {
+    #[test]
+    fn tinyset_histories(
+        items in 0u64..300,
+        block_bits in prop_oneof![Just(512), Just(256), Just(150)],
+        mode in prop_oneof![
+            1 => Just(Mode::Set),
+            1 => Just(Mode::Repeats),
+            2 => Just(Mode::Removable),
+        ],
+        ops in proptest::collection::vec(tiny_op(), 0..40),
+    ) {
+        let builder = TinySet::builder()
+            .items(items)
+            .bits_per_key(12.0)
+            .block_bits(block_bits);
+        let builder = match mode {
+            Mode::Set => builder,
+            Mode::Repeats => builder.repeats(),
+            Mode::Removable => builder.removable(),
+        };
+        let filter = builder.build().unwrap();
+        let empty = filter.clone();
+        let model = BTreeMap::new();
+        let mut tiny = Tiny { filter, empty, mode, model, items: 0 };
+        for op in ops {
+            tiny.apply(op);
+            tiny.check();
+        }
+        let Tiny { filter, model, .. } = tiny;
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let batch = filter.contains_batch(&all);
+        for (key, found) in all.iter().zip(batch) {
+            prop_assert_eq!(found, filter.contains(key));
+            prop_assert!(found || !model.contains_key(key));
+        }
+        filter.verify().unwrap();
+    }
+}
+
 /// Merging and folding give the bytes of a direct build.
 #[test]
 fn merge_and_fold_are_exact() {
@@ -198,7 +457,37 @@ fn refusals_name_the_field() {
         }
         assert_eq!(filter.to_bytes(), before, "{expected}");
     }
+    // TinySets have more settings to differ in.
+    let base = TinySet::builder().items(1000).bits_per_key(10.0);
+    let builders = [
+        ("blocks", base.items(2000)),
+        ("block bits", base.block_bits(256).items(500)),
+        ("chains", base.chains(80)),
+        ("elastic form", base.removable()),
+        ("repeats", base.repeats()),
+        ("seed", base.hasher(tamis::KeyHasher::xxh3(1))),
+    ];
+    for (expected, builder) in builders {
+        let mut filter = base.build().unwrap();
+        filter.insert("apple");
+        let before = filter.to_bytes();
+        let other = builder.build().unwrap();
+        assert!(filter.merged_fpr(&other).is_err());
+        match filter.merge(&other) {
+            Err(Error::Mismatch { field, .. }) => assert_eq!(field, expected),
+            other => panic!("{expected}: {other:?}"),
+        }
+        assert_eq!(filter.to_bytes(), before, "{expected}");
+    }
+    let grown = base.repeats().build().unwrap().grow().unwrap();
+    let mut removable = base.removable().build().unwrap().grow().unwrap();
+    match removable.merge(&grown) {
+        Err(Error::Mismatch { field: "removable mode", .. }) => {}
+        other => panic!("{other:?}"),
+    }
+
     // A secret never reaches an error message.
+    let base = Recipe::new(tamis::Kind::Blocked, 1000, Size::BitsPerKey(10.0));
     let secret = |key| {
         Recipe { hasher: tamis::KeyHasher::siphash(key), ..base }
             .build()
@@ -257,6 +546,42 @@ fn every_way_to_build_gives_the_same_bytes() {
     check!(Split);
 }
 
+/// For a TinySet, too, where the order of the keys of a block matters.
+#[test]
+fn every_way_to_build_a_tinyset_gives_the_same_bytes() {
+    let hashes: Vec<u64> = keys(1, 60_000).collect();
+    for block_bits in [512, 256] {
+        for removable in [false, true] {
+            let mut builder = TinySet::builder()
+                .items(40_000)
+                .fpr(0.01)
+                .block_bits(block_bits);
+            if removable {
+                builder = builder.removable();
+            }
+            let mut single = builder.build().unwrap();
+            for &hash in &hashes {
+                single.insert_hash(hash);
+            }
+            let expected = single.to_bytes();
+            let mut batch = builder.build().unwrap();
+            for part in hashes.chunks(777) {
+                batch.insert_hash_batch(part);
+            }
+            assert!(batch.to_bytes() == expected);
+            for threads in [1, 2, 3, 8, 64] {
+                let mut filter = builder.build().unwrap();
+                filter.insert_parallel_with(
+                    hashes.chunks(1000),
+                    NonZero::new(threads).unwrap(),
+                    |part, out| out.extend_from_slice(part),
+                );
+                assert!(filter.to_bytes() == expected, "{threads} threads");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_panicking_iterator_passes_its_panic_on() {
     let mut filter = Blocked::builder().items(9).fpr(0.1).build().unwrap();
@@ -293,6 +618,10 @@ fn nonsense_arguments_are_errors() {
     }
     for block_bits in [0, 1, 64, 300, 1024, u32::MAX] {
         for kind in tamis::Kind::ALL {
+            if kind == tamis::Kind::TinySet {
+                // Its blocks may have any size.
+                continue;
+            }
             let recipe = Recipe::new(kind, 10, Size::Fpr(0.1));
             let recipe = Recipe { block_bits, ..recipe };
             assert!(recipe.build().is_err(), "{recipe:?}");
@@ -303,6 +632,16 @@ fn nonsense_arguments_are_errors() {
             Recipe::new(tamis::Kind::Blocked, 10, Size::BitsPerKey(9.0));
         let recipe = Recipe { probes: Some(probes), ..recipe };
         assert!(recipe.build().is_err(), "{recipe:?}");
+    }
+    let tiny = TinySet::builder().items(10).fpr(0.1);
+    for block_bits in [0, 1, 16, 8193, u32::MAX] {
+        assert!(tiny.block_bits(block_bits).build().is_err(), "{block_bits}");
+    }
+    for chains in [0, 497, 1025, u32::MAX] {
+        assert!(tiny.chains(chains).build().is_err(), "{chains} chains");
+    }
+    for fpr in [0.0, 1.0, -0.1, f64::NAN, 1e-12] {
+        assert!(tiny.fpr(fpr).build().is_err(), "{fpr}");
     }
     let both = Recipe::new(tamis::Kind::Blocked, 10, Size::Fpr(0.1));
     assert!(Recipe { probes: Some(3), ..both }.build().is_err());
@@ -318,6 +657,12 @@ fn resolved_builders_refuse_changes() {
     assert!(blocked.block_bits(256).build().is_err());
     assert!(blocked.probes(3).build().is_err());
     assert!(blocked.block_bits(256).fpr(0.01).build().is_ok());
+    let tiny = TinySet::builder().fpr(0.01).items(9).resolve().unwrap();
+    assert!(tiny.items(99).repeats().build().is_ok());
+    assert!(tiny.block_bits(256).build().is_err());
+    assert!(tiny.chains(70).build().is_err());
+    assert!(tiny.removable().build().is_err());
+    assert!(tiny.removable().fpr(0.01).build().is_ok());
     let balanced = tamis::Balanced::builder()
         .bits_per_key(20.0)
         .tracking_bits(8)
@@ -332,20 +677,18 @@ fn resolved_builders_refuse_changes() {
 
 #[test]
 fn batches_of_every_length_agree_with_single_lookups() {
-    let filter = {
-        let mut filter = Recipe::new(tamis::Kind::Split, 5000, Size::Fpr(0.2))
-            .build()
-            .unwrap();
+    for kind in [tamis::Kind::Split, tamis::Kind::TinySet] {
+        let mut filter =
+            Recipe::new(kind, 5000, Size::Fpr(0.2)).build().unwrap();
         filter.insert_batch(&keys(1, 5000).collect::<Vec<_>>());
-        filter
-    };
-    for len in [0, 1, 31, 32, 33, 63, 64, 1023, 1024, 1025, 5000] {
-        let some: Vec<u64> = (0..len)
-            .map(|i| if i % 2 == 0 { key(1, i) } else { key(2, i) })
-            .collect();
-        let batch = filter.contains_batch(&some);
-        let single: Vec<bool> =
-            some.iter().map(|key| filter.contains(key)).collect();
-        assert_eq!(batch, single, "{len}");
+        for len in [0, 1, 31, 32, 33, 63, 64, 1023, 1024, 1025, 5000] {
+            let some: Vec<u64> = (0..len)
+                .map(|i| if i % 2 == 0 { key(1, i) } else { key(2, i) })
+                .collect();
+            let batch = filter.contains_batch(&some);
+            let single: Vec<bool> =
+                some.iter().map(|key| filter.contains(key)).collect();
+            assert_eq!(batch, single, "{kind}: {len}");
+        }
     }
 }

@@ -4,8 +4,8 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 use super::{
-    Balanced, Blocked, Bloom, Filter, Fold, Insert, Merge, Parameter, Split,
-    Stats,
+    Balanced, Blocked, Bloom, Filter, Fold, Grow, Insert, LoadHistogram,
+    Merge, Parameter, Remove, Split, Stats, TinySet,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
@@ -37,6 +37,8 @@ pub enum AnyFilter<D = Owned> {
     Split(Split<D>),
     /// A balanced Bloom filter.
     Balanced(Balanced<D>),
+    /// A filter of fingerprints.
+    TinySet(TinySet<D>),
 }
 
 /// Evaluates an expression on whichever filter is inside.
@@ -47,6 +49,7 @@ macro_rules! each {
             AnyFilter::Blocked($filter) => $body,
             AnyFilter::Split($filter) => $body,
             AnyFilter::Balanced($filter) => $body,
+            AnyFilter::TinySet($filter) => $body,
         }
     };
 }
@@ -89,6 +92,9 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Kind::Balanced => {
                 Self::Balanced(Balanced::from_header(&header, data)?)
             }
+            Kind::TinySet => {
+                Self::TinySet(TinySet::from_header(&header, data)?)
+            }
         })
     }
 
@@ -106,6 +112,93 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Blocked(_) => Kind::Blocked,
             Self::Split(_) => Kind::Split,
             Self::Balanced(_) => Kind::Balanced,
+            Self::TinySet(_) => Kind::TinySet,
+        }
+    }
+
+    /// How full its blocks are, if it is a kind that can tell.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, TinySet};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert!(AnyFilter::TinySet(filter).loads().is_some());
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert!(AnyFilter::Bloom(filter).loads().is_none());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn loads(&self) -> Option<LoadHistogram> {
+        match self {
+            Self::TinySet(filter) => Some(filter.loads()),
+            _ => None,
+        }
+    }
+
+    /// The false-positive rate that [`merge`](Merge::merge) will give, if
+    /// it is a kind that can tell without doing it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`merge`](Merge::merge), for a kind that can tell.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, TinySet};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// let any = AnyFilter::TinySet(filter);
+    /// assert_eq!(any.merged_fpr(&any)?, Some(0.0));
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let any = AnyFilter::Bloom(filter);
+    /// assert_eq!(any.merged_fpr(&any)?, None);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn merged_fpr<E: AsRef<[u8]>>(
+        &self,
+        other: &AnyFilter<E>,
+    ) -> Result<Option<f64>> {
+        match (self, other) {
+            (Self::TinySet(ours), AnyFilter::TinySet(theirs)) => {
+                ours.merged_fpr(theirs).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The false-positive rate that [`fold`](Fold::fold) will give, if it
+    /// is a kind that can tell without doing it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`fold`](Fold::fold), for a kind that can tell.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, TinySet};
+    /// let filter = TinySet::builder().items(1000).fpr(0.1).build()?;
+    /// assert_eq!(AnyFilter::TinySet(filter).folded_fpr()?, Some(0.0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn folded_fpr(&self) -> Result<Option<f64>> {
+        match self {
+            Self::TinySet(filter) => filter.folded_fpr().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The false-positive rate that [`grow`](Grow::grow) will give, if it
+    /// is a kind that can tell without doing it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`grow`](Grow::grow), for a kind that can tell.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, TinySet};
+    /// let filter = TinySet::builder().items(1000).fpr(0.1).build()?;
+    /// assert_eq!(AnyFilter::TinySet(filter).grown_fpr()?, Some(0.0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn grown_fpr(&self) -> Result<Option<f64>> {
+        match self {
+            Self::TinySet(filter) => filter.grown_fpr().map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -130,6 +223,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Balanced(filter) => {
                 AnyFilter::Balanced(filter.into_owned()?)
             }
+            Self::TinySet(filter) => AnyFilter::TinySet(filter.into_owned()?),
         })
     }
 }
@@ -212,6 +306,9 @@ impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
             (Self::Split(ours), AnyFilter::Split(theirs)) => {
                 ours.merge(theirs)
             }
+            (Self::TinySet(ours), AnyFilter::TinySet(theirs)) => {
+                ours.merge(theirs)
+            }
             (Self::Balanced(_), AnyFilter::Balanced(_)) => {
                 Err(order_matters("merge"))
             }
@@ -242,7 +339,35 @@ impl Fold for AnyFilter {
             Self::Blocked(filter) => Self::Blocked(filter.fold()?),
             Self::Split(filter) => Self::Split(filter.fold()?),
             Self::Balanced(_) => return Err(order_matters("fold")),
+            Self::TinySet(filter) => Self::TinySet(filter.fold()?),
         })
+    }
+}
+
+/// Bits that keys share can neither be taken back nor told apart.
+fn only_fingerprints(kind: Kind, operation: &'static str) -> Error {
+    Error::Unsupported {
+        kind: kind.name(),
+        operation,
+        why: "its bits do not tell whose they are; a tinyset filter can",
+    }
+}
+
+impl Remove for AnyFilter {
+    fn remove_hash(&mut self, hash: u64) -> Result<bool> {
+        match self {
+            Self::TinySet(filter) => filter.remove_hash(hash),
+            other => Err(only_fingerprints(other.kind(), "remove")),
+        }
+    }
+}
+
+impl Grow for AnyFilter {
+    fn grow(&self) -> Result<Self> {
+        match self {
+            Self::TinySet(filter) => Ok(Self::TinySet(filter.grow()?)),
+            other => Err(only_fingerprints(other.kind(), "grow")),
+        }
     }
 }
 

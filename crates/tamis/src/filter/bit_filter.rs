@@ -1,19 +1,20 @@
 //! The engine behind the Bloom kinds: bits in blocks, of which a key sets
 //! some. A [`Layout`] says which.
 
-use alloc::string::ToString as _;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use tamis_theory::Prediction;
 
-use super::{Builder, Filter, Fold, Insert, Merge, Parameter, Stats};
+use super::{
+    Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
+};
 use crate::batch::{self, Staged, Step};
-use crate::block::bloom::{Backend, BlockProbe, FillHistogram};
+use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
-use crate::simd::{Task, dispatch, prefetch};
+use crate::simd::{Backend, Task, dispatch, prefetch};
 use crate::storage::Owned;
 
 /// The shape of an array of Bloom blocks.
@@ -232,7 +233,7 @@ impl<L: Layout> BitFilter<L> {
     ) {
         let hasher = self.hasher;
         let chunks = keys.chunks(crate::parallel::CHUNK);
-        crate::parallel::insert(self, chunks, threads, |chunk, hashes| {
+        self.insert_parallel_with(chunks, threads, |chunk, hashes| {
             hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
         });
     }
@@ -264,7 +265,7 @@ impl<L: Layout> BitFilter<L> {
                 keys.by_ref().take(crate::parallel::CHUNK).collect();
             (!chunk.is_empty()).then_some(chunk)
         });
-        crate::parallel::insert(self, chunks, threads, |chunk, hashes| {
+        self.insert_parallel_with(chunks, threads, |chunk, hashes| {
             hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
         });
     }
@@ -298,7 +299,69 @@ impl<L: Layout> BitFilter<L> {
         threads: core::num::NonZero<usize>,
         hash: impl Fn(T, &mut Vec<u64>) + Sync,
     ) {
-        crate::parallel::insert(self, chunks, threads, hash);
+        if threads.get() == 1 {
+            crate::parallel::in_order(chunks, threads, hash, |hashes| {
+                self.insert_hash_batch(hashes);
+            });
+            return;
+        }
+        let (&layout, items, blocks) = self.split_mut();
+        let array = Bits(layout);
+        let inserted =
+            crate::parallel::insert(array, blocks, chunks, threads, hash);
+        *items = items.saturating_add(inserted);
+    }
+}
+
+/// The blocks of a filter, to be filled on several threads.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy)]
+struct Bits<L>(L);
+
+#[cfg(feature = "std")]
+impl<L: Layout> crate::parallel::Divided for Bits<L> {
+    type Part = (u64, u32);
+
+    fn blocks(&self) -> u64 {
+        self.0.geometry().blocks
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.0.geometry().block_bytes()
+    }
+
+    #[inline(always)]
+    fn parts(&self, hash: u64, mut send: impl FnMut(u64, (u64, u32))) {
+        for part in 0..self.0.parts() {
+            let (block, _) = self.0.part(hash, part);
+            send(block, (hash, part));
+        }
+    }
+
+    fn apply(&self, first: u64, range: &mut [u8], parts: &[(u64, u32)]) {
+        struct Apply<'a, L>(&'a L, u64, &'a mut [u8], &'a [(u64, u32)]);
+        impl<L: Layout> Task for Apply<'_, L> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<B: Backend>(self, _: B) {
+                let Self(layout, first, range, parts) = self;
+                let geometry = layout.geometry();
+                batch::ahead(
+                    parts,
+                    range,
+                    |range, &(hash, part)| {
+                        let (block, _) = layout.part(hash, part);
+                        prefetch(range, geometry.place(block - first).start);
+                    },
+                    |range, &(hash, part)| {
+                        let (block, probe) = layout.part(hash, part);
+                        probe.set(&mut range[geometry.place(block - first)]);
+                    },
+                );
+            }
+        }
+        dispatch(Apply(&self.0, first, range, parts));
     }
 }
 
@@ -446,41 +509,18 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
     }
 
-    /// The first field in which two filters differ, as an error.
     fn must_match<E>(&self, other: &BitFilter<L, E>) -> Result<()> {
-        let (ours, theirs) = (self.layout.geometry(), other.layout.geometry());
-        let (hash, other_hash) = (self.hasher.id(), other.hasher.id());
-        if hash != other_hash {
-            return Err(Error::Mismatch {
-                field: "hash",
-                ours: hash.to_string(),
-                theirs: other_hash.to_string(),
-            });
-        }
-        let fields = [
-            ("blocks", ours.blocks, theirs.blocks),
-            ("block bits", ours.block_bits.into(), theirs.block_bits.into()),
-            ("probes", ours.probes.into(), theirs.probes.into()),
-        ];
-        for (field, ours, theirs) in fields {
-            if ours != theirs {
-                return Err(Error::Mismatch {
-                    field,
-                    ours: ours.to_string(),
-                    theirs: theirs.to_string(),
-                });
-            }
-        }
-        if self.hasher != other.hasher {
-            // The seed of a keyed hash is a secret: an error may end up in
-            // a log.
-            return Err(Error::Mismatch {
-                field: "seed",
-                ours: "one".into(),
-                theirs: "another".into(),
-            });
-        }
-        Ok(())
+        let fields = |geometry: &Geometry| {
+            [
+                ("blocks", geometry.blocks),
+                ("block bits", geometry.block_bits.into()),
+                ("probes", geometry.probes.into()),
+            ]
+        };
+        must_match(
+            (&self.hasher, &fields(self.layout.geometry())),
+            (&other.hasher, &fields(other.layout.geometry())),
+        )
     }
 }
 
@@ -546,6 +586,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             design_fpr,
             reads_hit: measured.reads_hit,
             reads_miss: measured.reads_miss,
+            saturated_blocks: 0,
             // Repeats raise the count but not the load, and the estimate
             // of the load scatters: by chance alone it may be above the
             // design, but not by four standard errors.

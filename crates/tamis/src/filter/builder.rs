@@ -254,7 +254,11 @@ pub(super) fn round_up(bits_per_key: f64) -> f64 {
 /// in filters of more than 2^14 blocks to a multiple of the largest power of
 /// two that costs less than one block in 2^14: such a filter can be folded
 /// down to some 2^14 blocks for 0.006 % of memory.
-fn blocks(items: u64, bits_per_key: f64, block_bits: u32) -> Result<u64> {
+pub(super) fn blocks(
+    items: u64,
+    bits_per_key: f64,
+    block_bits: u32,
+) -> Result<u64> {
     let bits = items as f64 * bits_per_key;
     let exact = libm::ceil(bits / f64::from(block_bits)).max(1.0);
     if exact >= (1u64 << 55) as f64 {

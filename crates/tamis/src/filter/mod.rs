@@ -9,23 +9,24 @@ mod builder;
 #[cfg(feature = "std")]
 mod shared;
 mod split;
+mod tinyset;
 
 pub use any::AnyFilter;
 pub use balanced::{Balanced, BalancedBuilder, BlockState, Threshold};
 pub use bit_filter::BitFilter;
-#[cfg(feature = "std")]
-pub(crate) use bit_filter::Layout;
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use builder::Builder;
 #[cfg(feature = "std")]
 pub use shared::Shared;
 pub use split::Split;
+pub use tinyset::{LoadHistogram, Stored, TinySet, TinySetBuilder, Window};
 
+use alloc::string::ToString as _;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::key::{Key, KeyHasher};
 
@@ -268,30 +269,47 @@ pub trait Insert: Filter {
 /// can tell that the key is absent, and changes nothing then.
 ///
 /// ```
-/// fn expire(seen: &mut impl tamis::Remove, old: &[u64]) -> usize {
-///     old.iter().filter(|key| seen.remove(*key)).count()
-/// }
+/// use tamis::{Filter, Insert, Remove, TinySet};
+///
+/// let mut filter =
+///     TinySet::builder().items(100).fpr(0.001).removable().build()?;
+/// filter.insert("apple");
+/// assert!(filter.remove("apple")?);
+/// assert!(!filter.contains("apple"));
+/// # Ok::<(), tamis::Error>(())
 /// ```
 pub trait Remove: Insert {
     /// Removes one occurrence of the key with this hash; `false` if it
     /// certainly was not there.
     ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if this filter was
+    /// not built to be removed from.
+    ///
     /// ```
-    /// fn forget(seen: &mut impl tamis::Remove, hash: u64) -> bool {
-    ///     seen.remove_hash(hash)
-    /// }
+    /// use tamis::{Remove, TinySet};
+    /// let mut filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert!(filter.remove_hash(1 << 60).is_err());
+    /// # Ok::<(), tamis::Error>(())
     /// ```
-    fn remove_hash(&mut self, hash: u64) -> bool;
+    fn remove_hash(&mut self, hash: u64) -> Result<bool>;
 
     /// Removes one occurrence of `key`; `false` if it certainly was not
     /// there.
     ///
+    /// # Errors
+    ///
+    /// That of [`remove_hash`](Self::remove_hash).
+    ///
     /// ```
-    /// fn forget(seen: &mut impl tamis::Remove, name: &str) -> bool {
-    ///     seen.remove(name)
-    /// }
+    /// use tamis::{Remove, TinySet};
+    /// let mut filter =
+    ///     TinySet::builder().items(9).fpr(0.001).removable().build()?;
+    /// assert!(!filter.remove("never inserted")?);
+    /// # Ok::<(), tamis::Error>(())
     /// ```
-    fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool
+    fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool>
     where
         Self: Sized,
     {
@@ -367,6 +385,76 @@ pub trait Fold: Sized {
     fn fold(&self) -> Result<Self>;
 }
 
+/// Filters that can be doubled without their keys, to make room for more.
+///
+/// The present false-positive rate stays about what it is. But every
+/// fingerprint gives up one bit, so that each doubling that is filled up
+/// again doubles the rate; a filter that must grow far is better built
+/// again.
+///
+/// ```
+/// use tamis::{Filter, Grow, Insert, TinySet};
+///
+/// let mut filter = TinySet::builder().items(1000).fpr(0.001).build()?;
+/// filter.insert("apple");
+/// let larger = filter.grow()?;
+/// assert!(larger.contains("apple"));
+/// assert_eq!(larger.stats().design_items, 2000);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub trait Grow: Sized {
+    /// The filter of twice the size.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if this kind
+    /// cannot grow, [`Error::Allocation`](crate::Error::Allocation) if
+    /// there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{Grow, TinySet};
+    /// let filter = TinySet::builder().items(1000).fpr(0.01).build()?;
+    /// assert_eq!(filter.grow()?.block_count(), 2 * filter.block_count());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    fn grow(&self) -> Result<Self>;
+}
+
+/// A hasher and the fields of a geometry, by name.
+type Identity<'a> = (&'a KeyHasher, &'a [(&'static str, u64)]);
+
+/// The first thing in which two structures differ, as an error.
+fn must_match(ours: Identity<'_>, theirs: Identity<'_>) -> Result<()> {
+    let ((hasher, fields), (other_hasher, other_fields)) = (ours, theirs);
+    let (hash, other_hash) = (hasher.id(), other_hasher.id());
+    if hash != other_hash {
+        return Err(Error::Mismatch {
+            field: "hash",
+            ours: hash.to_string(),
+            theirs: other_hash.to_string(),
+        });
+    }
+    for (&(field, ours), &(_, theirs)) in fields.iter().zip(other_fields) {
+        if ours != theirs {
+            return Err(Error::Mismatch {
+                field,
+                ours: ours.to_string(),
+                theirs: theirs.to_string(),
+            });
+        }
+    }
+    if hasher != other_hasher {
+        // The seed of a keyed hash is a secret: an error may end up in a
+        // log.
+        return Err(Error::Mismatch {
+            field: "seed",
+            ours: "one".into(),
+            theirs: "another".into(),
+        });
+    }
+    Ok(())
+}
+
 /// The value of a filter's setting.
 ///
 /// ```
@@ -432,6 +520,9 @@ pub struct Stats {
     pub reads_hit: f64,
     /// Blocks (cache lines) read by a lookup of a non-member, on average.
     pub reads_miss: f64,
+    /// Blocks so full that they answer "maybe" to every key; only a filter
+    /// of fingerprints has any.
+    pub saturated_blocks: u64,
     /// Whether it holds more different keys than it was sized for, so that
     /// `design_fpr` no longer holds.
     pub over_design: bool,

@@ -49,6 +49,8 @@ pub enum Kind {
     Split,
     /// [`Balanced`](crate::Balanced)
     Balanced,
+    /// [`TinySet`](crate::TinySet)
+    TinySet,
 }
 
 impl Kind {
@@ -57,8 +59,13 @@ impl Kind {
     /// ```
     /// assert_eq!(tamis::Kind::ALL[0].name(), "bloom");
     /// ```
-    pub const ALL: [Self; 4] =
-        [Self::Bloom, Self::Blocked, Self::Split, Self::Balanced];
+    pub const ALL: [Self; 5] = [
+        Self::Bloom,
+        Self::Blocked,
+        Self::Split,
+        Self::Balanced,
+        Self::TinySet,
+    ];
 
     /// The name the command line and the reports use.
     ///
@@ -72,6 +79,7 @@ impl Kind {
             Self::Blocked => "blocked",
             Self::Split => "split",
             Self::Balanced => "balanced",
+            Self::TinySet => "tinyset",
         }
     }
 
@@ -81,6 +89,7 @@ impl Kind {
             Self::Blocked => 2,
             Self::Split => 3,
             Self::Balanced => 4,
+            Self::TinySet => 5,
         }
     }
 

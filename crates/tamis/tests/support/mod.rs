@@ -9,6 +9,7 @@
 
 use tamis::{
     AnyFilter, Balanced, Blocked, Bloom, Filter, KeyHasher, Kind, Split,
+    TinySet,
 };
 
 /// Distinct keys from a seed: SplitMix64 is a bijection, so different
@@ -84,13 +85,25 @@ impl Recipe {
                 }
                 AnyFilter::Balanced(builder.build()?)
             }
+            Kind::TinySet => {
+                assert_eq!(self.probes, None, "it has none");
+                let mut builder = TinySet::builder()
+                    .items(self.items)
+                    .block_bits(self.block_bits)
+                    .hasher(self.hasher);
+                builder = match self.size {
+                    Size::Fpr(fpr) => builder.fpr(fpr),
+                    Size::BitsPerKey(bits) => builder.bits_per_key(bits),
+                };
+                AnyFilter::TinySet(builder.build()?)
+            }
             other => panic!("no recipe for {other}"),
         })
     }
 }
 
 /// False positives among `count` keys of `stream`.
-pub fn false_positives(filter: &AnyFilter, stream: u64, count: u64) -> u64 {
+pub fn false_positives(filter: &impl Filter, stream: u64, count: u64) -> u64 {
     const CHUNK: u64 = 1 << 16;
     let hasher = *filter.hasher();
     let (mut hashes, mut found, mut hits) = (Vec::new(), Vec::new(), 0);

@@ -15,86 +15,30 @@ use core::arch::x86_64::{
     _mm256_srai_epi32, _mm256_srli_epi32,
 };
 
-use super::{Backend, LANES, Probes};
+use super::{LANES, Probes};
+use crate::simd::Avx2;
 
-/// Proof that this processor has AVX2 and the bit-manipulation
-/// instructions that come with it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx2 {
-    _proof: (),
-}
-
-impl Avx2 {
-    /// The backend, if the processor has it; if it does once, it always
-    /// does.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    pub(crate) fn new() -> Option<Self> {
-        use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-        // The standard library caches too, but a feature at a time; a
-        // single lookup notices five tests instead of one.
-        static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
-        const UNKNOWN: u8 = 0;
-        const PRESENT: u8 = 1;
-        const ABSENT: u8 = 2;
-
-        #[cold]
-        fn detect() -> u8 {
-            let all = std::is_x86_feature_detected!("avx2")
-                && std::is_x86_feature_detected!("bmi1")
-                && std::is_x86_feature_detected!("bmi2")
-                && std::is_x86_feature_detected!("popcnt")
-                && std::is_x86_feature_detected!("lzcnt");
-            let known = if all { PRESENT } else { ABSENT };
-            KNOWN.store(known, Relaxed);
-            known
-        }
-
-        let known = match KNOWN.load(Relaxed) {
-            UNKNOWN => detect(),
-            known => known,
+/// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
+#[inline(always)]
+pub(crate) fn all_set(_proof: Avx2, block: &[u8], probes: Probes) -> bool {
+    let mut group = 0;
+    let mut left = probes.count;
+    loop {
+        let (a, b) = probes.words(group);
+        let covered = if let Ok(wide) = block.try_into() {
+            // SAFETY: `_proof` says that AVX2 is there.
+            unsafe { covers_512(wide, positions(a, b, probes.bits), left) }
+        } else if let Ok(narrow) = block.try_into() {
+            // SAFETY: as above.
+            unsafe { covers_256(narrow, positions(a, b, probes.bits), left) }
+        } else {
+            false
         };
-        (known == PRESENT).then_some(Self { _proof: () })
-    }
-
-    /// Without std only what the build was told can be known.
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn new() -> Option<Self> {
-        let available = cfg!(all(
-            target_feature = "avx2",
-            target_feature = "bmi1",
-            target_feature = "bmi2",
-            target_feature = "popcnt",
-            target_feature = "lzcnt",
-        ));
-        available.then_some(Self { _proof: () })
-    }
-}
-
-impl Backend for Avx2 {
-    #[inline(always)]
-    fn all_set(self, block: &[u8], probes: Probes) -> bool {
-        let mut group = 0;
-        let mut left = probes.count;
-        loop {
-            let (a, b) = probes.words(group);
-            let covered = if let Ok(wide) = block.try_into() {
-                // SAFETY: `self` proves that AVX2 is there.
-                unsafe { covers_512(wide, positions(a, b, probes.bits), left) }
-            } else if let Ok(narrow) = block.try_into() {
-                // SAFETY: as above.
-                unsafe {
-                    covers_256(narrow, positions(a, b, probes.bits), left)
-                }
-            } else {
-                false
-            };
-            if !covered || left <= LANES {
-                return covered;
-            }
-            left -= LANES;
-            group += 1;
+        if !covered || left <= LANES {
+            return covered;
         }
+        left -= LANES;
+        group += 1;
     }
 }
 

@@ -12,18 +12,14 @@
 //! 2^-32, a floor that shows from 24 bits per key on.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod avx2;
-mod scalar;
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use avx2::Avx2;
-pub(crate) use scalar::Scalar;
+pub(crate) mod avx2;
+pub(crate) mod scalar;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::key::stretch;
-use crate::simd::{Task, dispatch};
+use crate::simd::{Backend, Task, dispatch};
 
 /// Positions made from one pair of words.
 pub(crate) const LANES: u32 = 8;
@@ -112,16 +108,6 @@ impl BlockProbe for OneBit {
     fn covered<B: Backend>(self, _backend: B, block: &[u8]) -> bool {
         block[self.0 as usize / 8] >> (self.0 % 8) & 1 != 0
     }
-}
-
-/// One way to test a block. Every backend gives the same answers; each can
-/// be constructed on its own, so tests reach all of them and not only the
-/// one the processor prefers.
-pub trait Backend: Copy {
-    /// Whether all positions of `probes` are set in `block` (32 or 64
-    /// bytes).
-    #[doc(hidden)]
-    fn all_set(self, block: &[u8], probes: Probes) -> bool;
 }
 
 /// How many blocks have how many bits set: all that is needed to say what a
@@ -224,6 +210,7 @@ pub(crate) fn words(block: &[u8]) -> impl Iterator<Item = u64> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Scalar;
     use proptest::prelude::*;
 
     fn check_backend(backend: impl Backend) {
@@ -269,7 +256,7 @@ mod tests {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
     fn avx2_agrees_with_the_definition() {
-        match Avx2::new() {
+        match crate::simd::Avx2::new() {
             Some(backend) => check_backend(backend),
             None => eprintln!("this processor has no AVX2: not tested"),
         }

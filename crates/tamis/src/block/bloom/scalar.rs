@@ -1,21 +1,17 @@
-//! The portable backend, and the definition of what the others must do.
+//! The portable test, and the definition of what the others must do.
 
-use super::{Backend, BlockProbe, Probes};
+use super::{BlockProbe as _, Probes};
 
-/// Plain Rust, for every processor.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scalar;
-
-impl Backend for Scalar {
-    /// Without an early exit: a non-member's first clear bit comes after
-    /// two positions on average, and mispredicting that exit costs more
-    /// than testing the rest of a line that is already in cache.
-    #[inline(always)]
-    fn all_set(self, block: &[u8], probes: Probes) -> bool {
-        let mut all = 1;
-        probes.for_each_bit(|bit| {
-            all &= block[bit as usize / 8] >> (bit % 8);
-        });
-        all & 1 == 1
-    }
+/// [`Backend::all_set`](crate::simd::Backend::all_set) for every processor.
+///
+/// Without an early exit: a non-member's first clear bit comes after two
+/// positions on average, and mispredicting that exit costs more than testing
+/// the rest of a line that is already in cache.
+#[inline(always)]
+pub(crate) fn all_set(block: &[u8], probes: Probes) -> bool {
+    let mut all = 1;
+    probes.for_each_bit(|bit| {
+        all &= block[bit as usize / 8] >> (bit % 8);
+    });
+    all & 1 == 1
 }

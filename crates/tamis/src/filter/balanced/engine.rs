@@ -2,11 +2,12 @@
 
 use super::shape::{Refusal, Shape, Tally};
 use crate::batch::{Staged, Step};
-use crate::block::bloom::{Backend, BlockProbe, Probes};
+use crate::block::bloom::{BlockProbe, Probes};
 use crate::block::guarded::Division;
 use crate::overflow::{List, ListView, Overflow};
 use crate::placement::{MAX_CHOICES, Proposals, ticket};
 use crate::simd;
+use crate::simd::Backend;
 use crate::summary::tracking;
 
 /// Everything the walk needs, computed once from the shape.

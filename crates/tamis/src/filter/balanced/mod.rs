@@ -15,14 +15,14 @@ use core::ops::Range;
 
 use super::{Filter, Insert, Parameter, Stats};
 use crate::batch;
-use crate::block::bloom::{Backend, power};
+use crate::block::bloom::power;
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::overflow::{Entry, List, ListView, Overflow};
 use crate::placement::Scheme;
-use crate::simd::{Task, dispatch};
+use crate::simd::{Backend, Task, dispatch};
 use crate::storage::Owned;
 use crate::summary::tracking;
 use engine::{Engine, Site};
@@ -585,6 +585,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
                 .mean_reads(refused * reads_of_refused)
                 .unwrap_or(1.0),
             reads_miss,
+            saturated_blocks: 0,
             over_design: items > design_items,
         }
     }

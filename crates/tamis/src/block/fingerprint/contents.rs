@@ -1,0 +1,442 @@
+//! A block taken apart: the reference that the fast paths are tested
+//! against, and the way all operations go that need not be fast.
+
+use alloc::vec::Vec;
+
+use super::{Form, Shape};
+use crate::error::{Error, Result};
+
+/// What is stored of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) chain: u32,
+    /// The fingerprint, in the highest bits; the others are 0.
+    pub(crate) prefix: u64,
+    /// How many bits of it are known.
+    pub(crate) known: u32,
+}
+
+impl Entry {
+    /// Of a key not yet cut to what the block has room for.
+    pub(crate) fn new(chain: u32, fraction: u64) -> Self {
+        Self { chain, prefix: fraction, known: 64 }
+    }
+
+    pub(crate) fn matches(&self, fraction: u64) -> bool {
+        cut(self.prefix ^ fraction, self.known) == 0
+    }
+
+    /// Whether every key that `other` answers for is answered for by this.
+    fn covers(&self, other: &Self) -> bool {
+        self.chain == other.chain
+            && self.known <= other.known
+            && self.matches(other.prefix)
+    }
+
+    fn last_bit(&self) -> bool {
+        self.prefix >> (64 - self.known) & 1 == 1
+    }
+
+    fn cut(self, known: u32) -> Self {
+        let known = known.min(self.known);
+        Self { prefix: cut(self.prefix, known), known, ..self }
+    }
+}
+
+/// The highest `bits` bits of `word`.
+fn cut(word: u64, bits: u32) -> u64 {
+    word & !u64::MAX.checked_shr(bits).unwrap_or(0)
+}
+
+/// What a block holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    Holding(Contents),
+    /// More than can be written down.
+    Saturated,
+}
+
+/// The entries of a block that is not saturated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Contents {
+    /// By chain; newest first in a chain.
+    pub(crate) entries: Vec<Entry>,
+    /// The entries the block is cut for.
+    pub(crate) capacity: u32,
+    /// Whether chains have gone to the second level.
+    pub(crate) spilled: bool,
+    /// Whether an extra bit of 0 says nothing.
+    pub(crate) worn: bool,
+}
+
+impl State {
+    /// Takes a block apart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inconsistent`] if no sequence of operations leads to it.
+    pub(crate) fn read(shape: &Shape, block: &[u8]) -> Result<Self> {
+        let get = |bit| get(block, bit);
+        let chains = shape.block.chains;
+        let array = shape.block.array_bits();
+        let flag = shape.form != Form::Plain && get(chains);
+        let worn = shape.form == Form::Elastic && get(chains + 1);
+        let used = (0..chains).filter(|&chain| get(chain)).count();
+        if used == 0 {
+            let spilled = matches!(shape.form, Form::Capped(_)) && flag;
+            // The flag of a spilled block is not one of the bits that say
+            // "saturated".
+            let from = chains + u32::from(spilled);
+            let ones =
+                (from..shape.block.block_bits).filter(|&bit| get(bit)).count();
+            return match ones as u32 {
+                0 => Ok(Self::Holding(Contents {
+                    spilled,
+                    ..Contents::default()
+                })),
+                n if n == shape.block.block_bits - chains => {
+                    Ok(Self::Saturated)
+                }
+                _ => Err(Error::Inconsistent(
+                    "a block without chains has content",
+                )),
+            };
+        }
+        // Entries, chain by chain, as far as the *last* plane goes.
+        let mut chain_of = Vec::new();
+        let mut slot = 0;
+        let mut walk = |chain: Option<u32>| loop {
+            if slot == array {
+                return Err(Error::Inconsistent("a chain has no end"));
+            }
+            chain_of.extend(chain);
+            slot += 1;
+            if get(shape.first() + slot - 1) {
+                return Ok(slot);
+            }
+        };
+        let mut slots = 0;
+        for chain in (0..chains).filter(|&chain| get(chain)) {
+            slots = walk(Some(chain))?;
+        }
+        let mut spilled = false;
+        let capacity = match (shape.form, flag) {
+            (Form::Elastic, true) => walk(None)?,
+            (Form::Capped(cap), true) => {
+                spilled = true;
+                cap
+            }
+            _ => slots,
+        };
+        if let Form::Capped(cap) = shape.form {
+            if slots > cap {
+                return Err(Error::Inconsistent(
+                    "a block holds more than its cap",
+                ));
+            }
+        }
+        let cut = shape.cut(capacity);
+        let slots = (0..).zip(&chain_of);
+        let mut entries: Vec<Entry> = slots
+            .map(|(slot, &chain)| {
+                let known = cut.width(slot);
+                Entry { chain, prefix: 0, known }
+            })
+            .collect();
+        for bit in 0..=cut.base {
+            let (mut place, step) = cut.row(shape, bit);
+            for entry in &mut entries {
+                if bit < entry.known {
+                    entry.prefix |= u64::from(get(place)) << (63 - bit);
+                }
+                place += step;
+            }
+        }
+        for entry in &mut entries {
+            if worn && entry.known > cut.base && !entry.last_bit() {
+                entry.known = cut.base;
+            }
+        }
+        Ok(Self::Holding(Contents { entries, capacity, spilled, worn }))
+    }
+
+    /// Like [`read`](Self::read); what makes no sense answers "maybe".
+    pub(crate) fn read_or_saturated(shape: &Shape, block: &[u8]) -> Self {
+        Self::read(shape, block).unwrap_or(Self::Saturated)
+    }
+
+    /// Puts a block together.
+    pub(crate) fn write(&self, shape: &Shape, block: &mut [u8]) {
+        block.fill(0);
+        let contents = match self {
+            Self::Holding(contents) => contents,
+            Self::Saturated => {
+                for bit in shape.block.chains..shape.block.block_bits {
+                    set(block, bit);
+                }
+                return;
+            }
+        };
+        let Contents { entries, capacity, spilled, worn } = contents;
+        let slots = entries.len() as u32;
+        let phantom = shape.form == Form::Elastic && slots < *capacity;
+        if *spilled || phantom {
+            set(block, shape.block.chains);
+        }
+        if *worn {
+            set(block, shape.block.chains + 1);
+        }
+        let cut = shape.cut(*capacity);
+        for (slot, entry) in (0..).zip(entries) {
+            set(block, entry.chain);
+            let next = entries.get(slot as usize + 1);
+            if next.is_none_or(|next| next.chain != entry.chain) {
+                set(block, shape.first() + slot);
+            }
+        }
+        for bit in 0..=cut.base {
+            let (mut place, step) = cut.row(shape, bit);
+            for entry in entries {
+                // What is not known is 0, and what has no place too.
+                if entry.prefix >> (63 - bit) & 1 == 1 {
+                    set(block, place);
+                }
+                place += step;
+            }
+        }
+        if phantom {
+            set(block, shape.first() + capacity - 1);
+        }
+    }
+
+    /// Adds an entry. Does not spill: the caller looks at the cap.
+    pub(crate) fn insert(self, shape: &Shape, entry: Entry) -> Self {
+        let Self::Holding(mut contents) = self else { return self };
+        let _ = contents.insert_below(entry, u32::MAX);
+        contents.settle(shape)
+    }
+
+    /// Takes out one entry that matches; whether there was one.
+    pub(crate) fn remove(
+        &mut self,
+        shape: &Shape,
+        chain: u32,
+        fraction: u64,
+    ) -> bool {
+        let contents = match self {
+            Self::Holding(contents) => contents,
+            // Which of the keys remain is no longer known.
+            Self::Saturated => return true,
+        };
+        // An entry whose extra bit is 1 answers only for keys that have a 1
+        // there. One with a 0 may be the only answer for a key that has a
+        // 0, so it must not go while the other could.
+        let matching = contents
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.chain == chain && e.matches(fraction))
+            .max_by_key(|(_, e)| e.known);
+        let Some((at, _)) = matching else { return false };
+        contents.entries.remove(at);
+        *self = match contents.entries.is_empty() {
+            // Nothing is left that was cut: start afresh.
+            true => Self::Holding(Contents::default()),
+            false => core::mem::take(contents).settle(shape),
+        };
+        true
+    }
+
+    /// The entries of both.
+    ///
+    /// `once`: an entry for whose keys another one answers is left out.
+    pub(crate) fn merge(self, other: Self, shape: &Shape, once: bool) -> Self {
+        let (Self::Holding(ours), Self::Holding(theirs)) = (self, other)
+        else {
+            return Self::Saturated;
+        };
+        if once {
+            for leave_out in [LeaveOut::Either, LeaveOut::Theirs] {
+                let merged = ours.clone().chain(theirs.clone(), leave_out);
+                // With entries left out, some may have moved to places
+                // whose extra bit they do not have.
+                if merged.fits(shape) {
+                    return merged.settle(shape);
+                }
+            }
+        }
+        ours.chain(theirs, LeaveOut::None).settle(shape)
+    }
+
+    /// Two neighbouring blocks as the one they become when the number of
+    /// blocks is halved: the address bit becomes the first fingerprint bit.
+    pub(crate) fn fold(self, right: Self, shape: &Shape, once: bool) -> Self {
+        let lengthen = |state: Self, bit: u64| match state {
+            Self::Holding(mut contents) => {
+                for entry in &mut contents.entries {
+                    entry.prefix = entry.prefix >> 1 | bit << 63;
+                    entry.known += 1;
+                }
+                // What it was cut for is no longer what it needs.
+                contents.capacity = 0;
+                Self::Holding(contents)
+            }
+            Self::Saturated => Self::Saturated,
+        };
+        lengthen(self, 0).merge(lengthen(right, 1), shape, once)
+    }
+
+    /// The two blocks this one becomes when the number of blocks is
+    /// doubled: the first fingerprint bit becomes an address bit.
+    pub(crate) fn split(self, elastic: &Shape) -> [Self; 2] {
+        let Self::Holding(contents) = self else {
+            return [Self::Saturated, Self::Saturated];
+        };
+        let mut halves = [Contents::default(), Contents::default()];
+        for entry in contents.entries {
+            if entry.known == 0 {
+                // It may belong to either, so it has to be in both.
+                halves.iter_mut().for_each(|half| half.entries.push(entry));
+                continue;
+            }
+            let half = &mut halves[(entry.prefix >> 63) as usize];
+            let (prefix, known) = (entry.prefix << 1, entry.known - 1);
+            half.entries.push(Entry { prefix, known, ..entry });
+        }
+        halves.map(|half| half.settle(elastic))
+    }
+
+    /// The chance that a key which is not here is answered with "maybe".
+    pub(crate) fn rate(&self, shape: &Shape) -> f64 {
+        let Self::Holding(contents) = self else { return 1.0 };
+        let cut = shape.cut(contents.capacity);
+        let wide = (0..)
+            .zip(&contents.entries)
+            .filter(|(_, entry)| entry.known > cut.base)
+            .count() as u32;
+        let plain = contents.entries.len() as u32 - wide;
+        tamis_theory::tinyset::rate(shape.block.chains, cut.base, wide, plain)
+    }
+
+    /// How many entries match, or none if that cannot be told.
+    pub(crate) fn count(&self, chain: u32, fraction: u64) -> Option<u64> {
+        let Self::Holding(contents) = self else { return None };
+        let matching = contents
+            .entries
+            .iter()
+            .filter(|e| e.chain == chain && e.matches(fraction));
+        Some(matching.count() as u64)
+    }
+}
+
+/// Which entries to leave out if another one answers for their keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeaveOut {
+    None,
+    Theirs,
+    Either,
+}
+
+impl Contents {
+    /// Adds an entry; returns those of the highest chains if there are now
+    /// more than `cap`. Nothing is cut: see [`settle`](Self::settle).
+    pub(crate) fn insert_below(
+        &mut self,
+        entry: Entry,
+        cap: u32,
+    ) -> Vec<Entry> {
+        let at = self.entries.partition_point(|e| e.chain < entry.chain);
+        self.entries.insert(at, entry);
+        let mut from = self.entries.len();
+        while from > cap as usize {
+            let highest = self.entries[from - 1].chain;
+            from = self.entries.partition_point(|e| e.chain < highest);
+            self.spilled = true;
+        }
+        self.entries.split_off(from)
+    }
+
+    /// Whether keys of this chain are in the second level.
+    pub(crate) fn has_spilled(&self, chain: u32) -> bool {
+        self.spilled
+            && self.entries.last().is_none_or(|entry| entry.chain < chain)
+    }
+
+    /// The entries of both, chain by chain.
+    fn chain(self, other: Self, leave_out: LeaveOut) -> Self {
+        let (mut ours, mut theirs) = (self.entries, other.entries);
+        if leave_out == LeaveOut::Either {
+            // Of two that are equal, ours stays.
+            ours.retain(|entry| {
+                !theirs.iter().any(|other| {
+                    other.covers(entry) && other.known < entry.known
+                })
+            });
+        }
+        if leave_out != LeaveOut::None {
+            theirs.retain(|entry| !ours.iter().any(|our| our.covers(entry)));
+        }
+        let mut entries = ours;
+        entries.extend(theirs);
+        entries.sort_by_key(|entry| entry.chain);
+        Self {
+            entries,
+            capacity: self.capacity.max(other.capacity),
+            spilled: self.spilled || other.spilled,
+            worn: false,
+        }
+    }
+
+    /// Whether every entry has the bits its place has room for.
+    fn fits(&self, shape: &Shape) -> bool {
+        let slots = self.entries.len() as u32;
+        shape.form == Form::Elastic || slots > shape.block.array_bits() || {
+            let cut = shape.cut(slots);
+            (0..)
+                .zip(&self.entries)
+                .all(|(slot, e)| e.known >= cut.width(slot))
+        }
+    }
+
+    /// Cuts all entries for the capacity they need.
+    pub(crate) fn settle(mut self, shape: &Shape) -> State {
+        let slots = self.entries.len() as u32;
+        let least = self.entries.iter().map(|entry| entry.known).min();
+        self.capacity = match shape.form {
+            Form::Capped(cap) if self.spilled => cap,
+            Form::Plain | Form::Capped(_) => slots,
+            Form::Elastic => {
+                let needed =
+                    least.map_or(0, |known| shape.capacity_for(known));
+                self.capacity.max(slots).max(needed)
+            }
+        };
+        if self.capacity > shape.block.array_bits() {
+            return State::Saturated;
+        }
+        let cut = shape.cut(self.capacity);
+        let mut worn = false;
+        for (slot, entry) in (0..).zip(&mut self.entries) {
+            *entry = entry.cut(cut.width(slot));
+            debug_assert!(entry.known >= cut.base, "an entry lacks bits");
+            worn |= entry.known < cut.width(slot);
+        }
+        debug_assert!(!worn || shape.form == Form::Elastic);
+        for entry in &mut self.entries {
+            if worn && entry.known > cut.base && !entry.last_bit() {
+                // A 0 in the extra plane says nothing.
+                entry.known = cut.base;
+            }
+        }
+        self.worn = worn;
+        State::Holding(self)
+    }
+}
+
+fn get(block: &[u8], bit: u32) -> bool {
+    block[bit as usize / 8] >> (bit % 8) & 1 == 1
+}
+
+fn set(block: &mut [u8], bit: u32) {
+    block[bit as usize / 8] |= 1 << (bit % 8);
+}

@@ -1,0 +1,220 @@
+//! The fingerprint block: every key stored in it has a *chain* and a
+//! *fingerprint*, and the fingerprints share the block's bits evenly, so
+//! that they shrink as the block fills (TinySet, Einziger and Friedman).
+//!
+//! # Layout
+//!
+//! With X entries, ordered by chain and, inside a chain, newest first:
+//!
+//! ```text
+//! | index | flags| last | plane h | plane h+1 | ... | plane base | heads |
+//! | L bits| 0..2 |  X   |    X    |     X     |     |  X or less | h X   |
+//! ```
+//!
+//! * *index*: bit c tells whether chain c has entries.
+//! * *flags*: see [`Form`].
+//! * *last*: bit i tells whether entry i is the last of its chain. With the
+//!   index this says which entries belong to which chain, and how many
+//!   there are: no counter is stored.
+//! * *heads*: the first h bits of all fingerprints, right-aligned in the
+//!   block. h is 8 if fingerprints have 8 bits or more, else 4 if they have
+//!   4 or more, else 0; in a structure whose blocks mostly have shorter
+//!   fingerprints it is never 8, so that blocks are alike. A vector
+//!   comparison looks at all heads at once.
+//! * *plane j*: bit j of all fingerprints. The last plane is cut off where
+//!   the heads begin, so that the first entries have one bit more than the
+//!   others.
+//!
+//! Why planes and not fields: one more entry takes a bit out of every
+//! fingerprint, and in planes that means that the last plane ends earlier.
+//! Nothing has to be repacked, and the extra bits of the first entries
+//! (*mod* in the paper) are simply what fits of the next plane.
+//!
+//! A fingerprint is cut from the front of the key's *fraction*: what
+//! remains of the hash once the block is chosen, as a binary fraction. Its
+//! first bit is therefore the address bit that a filter of twice as many
+//! blocks would use, which is what makes halving and doubling possible, and
+//! shorter fingerprints are prefixes of longer ones.
+//!
+//! A block that cannot take another entry (an entry needs one bit) is
+//! *saturated*: no bit in the index, all other bits set. It answers "maybe"
+//! to every key from then on.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) mod avx2;
+mod contents;
+mod fixed;
+pub(crate) mod scalar;
+mod summary;
+
+pub(crate) use contents::{Entry, State};
+pub(crate) use fixed::{Answer, Fixed, Insertion, Repeats};
+pub(crate) use summary::Summary;
+
+#[cfg(test)]
+mod tests;
+
+use tamis_theory::tinyset::Block;
+
+/// What the flag bits of a block mean, if there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// There are none: entries are only added, and there are as many as the
+    /// *last* plane has bits.
+    Plain,
+    /// One: set if chains have moved to a second level. Such a block is cut
+    /// for this many entries for ever, and its highest chain tells which
+    /// keys are still here.
+    Capped(u32),
+    /// Two, since fingerprints cannot grow back when others leave.
+    ///
+    /// The first, *free*: there are free slots behind the entries, which
+    /// look like one more chain. They say for how many entries the block
+    /// was cut.
+    ///
+    /// The second, *worn*: an entry has moved to a place whose extra bit it
+    /// never had. From then on an extra bit counts only if it is 1. Blocks
+    /// that have not lost an entry pay nothing for those that have.
+    Elastic,
+}
+
+impl Form {
+    /// Bits of flags.
+    pub(crate) const fn flags(self) -> u32 {
+        match self {
+            Self::Plain => 0,
+            Self::Capped(_) => 1,
+            Self::Elastic => 2,
+        }
+    }
+}
+
+/// The shape all blocks of a structure have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) block: Block,
+    pub(crate) form: Form,
+    /// Bits of the longest heads, 8 or 4.
+    pub(crate) head: u32,
+}
+
+impl Shape {
+    pub(crate) const fn new(block: Block, form: Form) -> Self {
+        let block =
+            Block { flag_bits: form.flags(), wildcard: false, ..block };
+        Self { block, form, head: 8 }
+    }
+
+    /// With heads of at most this many bits, 8 or 4.
+    pub(crate) const fn with_head(self, head: u32) -> Self {
+        Self { head, ..self }
+    }
+
+    /// Bytes from one block to the next.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.block.block_bits.div_ceil(8) as usize
+    }
+
+    /// Where the *last* plane begins.
+    pub(crate) const fn first(&self) -> u32 {
+        self.block.chains + self.block.flag_bits
+    }
+
+    /// The chain of a key: as even as 16 bits allow for every number of
+    /// chains, and from the end of the hash that neither the block nor the
+    /// fingerprint is made of.
+    #[inline(always)]
+    pub(crate) const fn chain(&self, hash: u64) -> u32 {
+        ((hash as u16 as u32) * self.block.chains) >> 16
+    }
+
+    /// How a block of this capacity is cut.
+    pub(crate) const fn cut(&self, capacity: u32) -> Cut {
+        let (base, wide) = self.block.widths(capacity);
+        Cut { capacity, base, wide, head: head_bits(base, self.head) }
+    }
+
+    /// The least capacity in which no entry needs more than `known` bits,
+    /// the extra one apart.
+    pub(crate) fn capacity_for(&self, known: u32) -> u32 {
+        if known >= self.block.remainder_bits {
+            return 0;
+        }
+        self.block.array_bits() / (known + 2) + 1
+    }
+}
+
+/// How many bits of a fingerprint are its head.
+pub(crate) const fn head_bits(base: u32, longest: u32) -> u32 {
+    match base {
+        8.. => longest,
+        4..=7 => 4,
+        _ => 0,
+    }
+}
+
+/// How the array is cut for a number of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// X: slots.
+    pub(crate) capacity: u32,
+    /// Bits every fingerprint has.
+    pub(crate) base: u32,
+    /// How many have one more.
+    pub(crate) wide: u32,
+    /// Bits of a head.
+    pub(crate) head: u32,
+}
+
+impl Cut {
+    /// Bits of the fingerprint in this slot.
+    pub(crate) const fn width(&self, slot: u32) -> u32 {
+        self.base + (slot < self.wide) as u32
+    }
+
+    /// Where this bit of the first fingerprint is, and how far it is from
+    /// one fingerprint to the next.
+    pub(crate) const fn row(&self, shape: &Shape, bit: u32) -> (u32, u32) {
+        if bit < self.head {
+            let first = shape.block.block_bits - self.head * self.capacity;
+            // The first bit of a head is its highest.
+            (first + self.head - 1 - bit, self.head)
+        } else {
+            (shape.first() + self.capacity * (1 + bit - self.head), 1)
+        }
+    }
+}
+
+/// Heads to compare with: `capacity` of them, right-aligned in the block.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads {
+    /// Bits of a head, 8 or 4.
+    pub(crate) bits: u32,
+    pub(crate) value: u8,
+    /// At most 64, and no more than fit the block.
+    pub(crate) capacity: u32,
+}
+
+/// One more head among those of a block: those in front of it move down by
+/// one, those behind it stay.
+#[derive(Debug, Clone, Copy)]
+pub struct NewHead {
+    /// Bits of a head, 8 or 4.
+    pub(crate) bits: u32,
+    /// The first bit of the first head.
+    pub(crate) begin: u32,
+    /// The byte the new head is in, and what it becomes.
+    pub(crate) at: u8,
+    pub(crate) byte: u8,
+}
+
+/// Bits of one entry in up to eight planes.
+#[derive(Debug, Clone, Copy)]
+pub struct Planes {
+    /// The place of the first.
+    pub(crate) first: u32,
+    /// From one to the next.
+    pub(crate) stride: u32,
+    /// How many; all lie inside the block.
+    pub(crate) count: u32,
+}

@@ -1,0 +1,136 @@
+//! The portable steps, and the definition of what the others must do.
+
+use super::{Heads, NewHead, Planes};
+
+/// [`Backend::select`](crate::simd::Backend::select) for every processor.
+///
+/// Ranks come as one or two neighbours, so this walks to them.
+#[inline(always)]
+pub(crate) fn select(word: u64, ranks: u64) -> u64 {
+    let (mut ranks, mut word) = (ranks, word);
+    let mut found = 0;
+    // Whole bytes first: half of a block's ones lie before the one wanted.
+    let mut passed = 0;
+    while ranks != 0 && word != 0 {
+        let skip = (word >> passed) as u8;
+        let ones = skip.count_ones();
+        if ranks.trailing_zeros() < ones {
+            break;
+        }
+        ranks >>= ones;
+        word &= !(0xff << passed);
+        passed += 8;
+    }
+    while ranks != 0 && word != 0 {
+        let lowest = word & word.wrapping_neg();
+        if ranks & 1 == 1 {
+            found |= lowest;
+        }
+        word ^= lowest;
+        ranks >>= 1;
+    }
+    found
+}
+
+/// [`Backend::equal_heads`](crate::simd::Backend::equal_heads) for every
+/// processor: chains are short, so one entry after the other.
+#[inline(always)]
+pub(crate) fn equal_heads<const BYTES: usize>(
+    block: &[u8; BYTES],
+    heads: Heads,
+    among: u64,
+) -> u64 {
+    equal(&block[..], heads, among)
+}
+
+/// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
+/// every processor.
+#[inline(always)]
+pub(crate) fn equal_low_heads<const BYTES: usize>(
+    block: &[u8; BYTES],
+    heads: Heads,
+    among: u64,
+) -> u64 {
+    equal(&block[..BYTES / 2], heads, among)
+}
+
+/// Heads right-aligned in `bytes`.
+#[inline(always)]
+fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
+    let mut left = among;
+    let mut equal = 0;
+    while left != 0 {
+        let slot = left.trailing_zeros();
+        left &= left - 1;
+        // A damaged block may have chains that end behind the last entry.
+        if slot >= heads.capacity {
+            break;
+        }
+        let end = bytes.len() as u32 * 8;
+        let from_end = heads.bits * (heads.capacity - slot);
+        let place = end.saturating_sub(from_end);
+        let byte = bytes.get(place as usize / 8).copied().unwrap_or(0);
+        let head = byte >> (place % 8) & (0xff >> (8 - heads.bits));
+        equal |= u64::from(head == heads.value) << slot;
+    }
+    equal
+}
+
+/// [`Backend::apart`](crate::simd::Backend::apart) for every processor.
+#[inline(always)]
+pub(crate) fn apart(word: u64, gaps: u64) -> u64 {
+    let (mut word, mut gaps) = (word, gaps);
+    while gaps != 0 {
+        let below = (gaps & gaps.wrapping_neg()) - 1;
+        word = word & below | (word & !below) << 1;
+        gaps &= gaps - 1;
+    }
+    word
+}
+
+/// [`Backend::differing`](crate::simd::Backend::differing) for every
+/// processor.
+#[inline(always)]
+pub(crate) fn differing<const BYTES: usize>(
+    block: &[u8; BYTES],
+    planes: Planes,
+    tail: u64,
+) -> u32 {
+    let mut differing = 0;
+    for plane in 0..planes.count {
+        let place = planes.first + plane * planes.stride;
+        let byte = block.get(place as usize / 8).copied().unwrap_or(0);
+        let wanted = (tail >> (63 - plane)) as u8;
+        let differs = (byte >> (place % 8) ^ wanted) & 1;
+        differing |= u32::from(differs) << plane;
+    }
+    differing
+}
+
+/// [`Backend::add_head`](crate::simd::Backend::add_head) for every
+/// processor.
+#[inline(always)]
+pub(crate) fn add_head<const BYTES: usize>(
+    block: &mut [u8; BYTES],
+    head: NewHead,
+    rest: &[u64; 8],
+) {
+    let (first, at) = (head.begin as usize / 8, usize::from(head.at));
+    for byte in first..at {
+        let (here, next) = (block[byte], block[byte + 1]);
+        block[byte] = match head.bits {
+            8 => next,
+            _ => here >> 4 | next << 4,
+        };
+    }
+    block[at] = head.byte;
+    if head.begin % 8 != 0 {
+        block[first] &= 0xf0;
+    }
+    block[..first].fill(0);
+    for (bytes, word) in block.chunks_exact_mut(8).zip(rest) {
+        for (byte, rest) in bytes.iter_mut().zip(word.to_le_bytes()) {
+            *byte |= rest;
+        }
+    }
+}

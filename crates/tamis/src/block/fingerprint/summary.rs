@@ -1,0 +1,131 @@
+//! What a block holds, counted without taking it apart.
+
+use super::{Form, Shape};
+
+/// How full a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Summary {
+    Saturated,
+    Holding {
+        /// Entries.
+        slots: u32,
+        /// How many of them have the extra bit to show.
+        extended: u32,
+        /// What the block is cut for.
+        capacity: u32,
+        /// How many chains have moved to the second level.
+        spilled: u32,
+    },
+}
+
+impl Summary {
+    /// Agrees with [`State`](super::State), also in what it makes of
+    /// damage.
+    pub(crate) fn of(shape: &Shape, block: &[u8]) -> Self {
+        let bits = Bits(block);
+        let chains = shape.block.chains;
+        let used = bits.ones(0, chains);
+        let flag = shape.form != Form::Plain && bits.get(chains);
+        let capped = matches!(shape.form, Form::Capped(_));
+        if used == 0 {
+            let from = chains + u32::from(capped && flag);
+            return match bits.ones(from, shape.block.block_bits) {
+                0 => Self::Holding {
+                    slots: 0,
+                    extended: 0,
+                    capacity: 0,
+                    spilled: if capped && flag { chains } else { 0 },
+                },
+                _ => Self::Saturated,
+            };
+        }
+        let (first, end) =
+            (shape.first(), shape.first() + shape.block.array_bits());
+        let Some(last) = bits.select(first, end, used - 1) else {
+            return Self::Saturated;
+        };
+        let slots = last + 1 - first;
+        let (mut capacity, mut spilled) = (slots, 0);
+        match (shape.form, flag) {
+            (Form::Elastic, true) => {
+                let Some(free) = bits.select(last + 1, end, 0) else {
+                    return Self::Saturated;
+                };
+                capacity = free + 1 - first;
+            }
+            (Form::Capped(cap), true) => {
+                capacity = cap;
+                let highest = (0..chains).rev().find(|&bit| bits.get(bit));
+                spilled = chains - 1 - highest.unwrap_or(0);
+            }
+            _ => {}
+        }
+        if matches!(shape.form, Form::Capped(cap) if slots > cap) {
+            return Self::Saturated;
+        }
+        let cut = shape.cut(capacity);
+        let wide = cut.wide.min(slots);
+        let worn = shape.form == Form::Elastic && bits.get(chains + 1);
+        let extended = match worn && wide > 0 {
+            false => wide,
+            true => {
+                let (place, _) = cut.row(shape, cut.base);
+                bits.ones(place, place + wide)
+            }
+        };
+        Self::Holding { slots, extended, capacity, spilled }
+    }
+
+    /// The chance that a key which is not here is answered with "maybe".
+    pub(crate) fn rate(&self, shape: &Shape) -> f64 {
+        let &Self::Holding { slots, extended, capacity, .. } = self else {
+            return 1.0;
+        };
+        let (base, chains) = (shape.cut(capacity).base, shape.block.chains);
+        tamis_theory::tinyset::rate(chains, base, extended, slots - extended)
+    }
+}
+
+/// A block as a row of bits.
+struct Bits<'a>(&'a [u8]);
+
+impl Bits<'_> {
+    fn get(&self, bit: u32) -> bool {
+        self.0[bit as usize / 8] >> (bit % 8) & 1 == 1
+    }
+
+    /// The bits of a range, in words, each with its number of bits.
+    fn words(
+        &self,
+        from: u32,
+        to: u32,
+    ) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (from..to).step_by(56).map(move |at| {
+            let mut word = [0; 8];
+            let bytes = &self.0[at as usize / 8..];
+            let len = bytes.len().min(8);
+            word[..len].copy_from_slice(&bytes[..len]);
+            let kept = (1 << (to - at).min(56)) - 1;
+            (at, u64::from_le_bytes(word) >> (at % 8) & kept)
+        })
+    }
+
+    fn ones(&self, from: u32, to: u32) -> u32 {
+        self.words(from, to).map(|(_, word)| word.count_ones()).sum()
+    }
+
+    /// The place of the one of this rank.
+    fn select(&self, from: u32, to: u32, mut rank: u32) -> Option<u32> {
+        for (at, mut word) in self.words(from, to) {
+            let ones = word.count_ones();
+            if rank < ones {
+                for _ in 0..rank {
+                    word &= word - 1;
+                }
+                return Some(at + word.trailing_zeros());
+            }
+            rank -= ones;
+        }
+        None
+    }
+}

@@ -1,0 +1,201 @@
+//! The block against itself taken apart, against another program's blocks,
+//! and through histories.
+
+mod histories;
+mod removal;
+mod vectors;
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tamis_theory::tinyset::Block;
+
+use super::contents::Contents;
+use super::{Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State};
+use crate::simd::Scalar;
+
+/// SplitMix64, the generator of the reference vectors.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+const LINE: Block = Block::new(512, 64);
+const HALF: Block = Block::new(256, 32);
+
+/// The fast way of a shape, on every backend there is: they must agree.
+trait Fast {
+    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Answer;
+
+    fn insert(&self, block: &mut [u8], chain: u32, fraction: u64)
+    -> Insertion;
+}
+
+impl<const BYTES: usize, const FLAGS: u32> Fast for Fixed<BYTES, FLAGS> {
+    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Answer {
+        let block = block.try_into().unwrap();
+        let answer = self.look(Scalar, block, chain, fraction);
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(avx2) = crate::simd::Avx2::new() {
+            assert_eq!(self.look(avx2, block, chain, fraction), answer);
+        }
+        answer
+    }
+
+    fn insert(
+        &self,
+        block: &mut [u8],
+        chain: u32,
+        fraction: u64,
+    ) -> Insertion {
+        let block: &mut [u8; BYTES] = block.try_into().unwrap();
+        let before = *block;
+        let insert = |repeats| {
+            let mut block = before;
+            let insertion =
+                self.insert(Scalar, &mut block, chain, fraction, repeats);
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if let Some(avx2) = crate::simd::Avx2::new() {
+                let mut again = before;
+                let other =
+                    self.insert(avx2, &mut again, chain, fraction, repeats);
+                assert_eq!((other, again), (insertion, block));
+            }
+            (insertion, block)
+        };
+        let (insertion, stored) = insert(Repeats::Store);
+        let present =
+            Fast::look(self, &before, chain, fraction) == Answer::Maybe;
+        let (tell, skip) = match (insertion, present) {
+            (Insertion::Slow, _) => {
+                assert_eq!(stored, before);
+                ((Insertion::Slow, before), (Insertion::Slow, before))
+            }
+            (Insertion::New, false) => {
+                ((Insertion::New, stored), (Insertion::New, stored))
+            }
+            (Insertion::New, true) => {
+                ((Insertion::Again, stored), (Insertion::Again, before))
+            }
+            (Insertion::Again, _) => panic!("nobody asked"),
+        };
+        assert_eq!(insert(Repeats::Tell), tell);
+        assert_eq!(insert(Repeats::Skip), skip);
+        *block = stored;
+        insertion
+    }
+}
+
+fn fast(shape: Shape) -> Option<Box<dyn Fast>> {
+    fn boxed<const BYTES: usize, const FLAGS: u32>(
+        shape: Shape,
+    ) -> Option<Box<dyn Fast>> {
+        Fixed::<BYTES, FLAGS>::new(shape).map(|fixed| Box::new(fixed) as _)
+    }
+    boxed::<64, 0>(shape)
+        .or_else(|| boxed::<64, 1>(shape))
+        .or_else(|| boxed::<64, 2>(shape))
+        .or_else(|| boxed::<32, 0>(shape))
+        .or_else(|| boxed::<32, 1>(shape))
+        .or_else(|| boxed::<32, 2>(shape))
+}
+
+fn written(shape: &Shape, state: &State) -> Vec<u8> {
+    let mut block = vec![0; shape.bytes()];
+    state.write(shape, &mut block);
+    block
+}
+
+/// What the fast way must say.
+fn expected(state: &State, chain: u32, fraction: u64) -> Answer {
+    match state {
+        State::Holding(contents) if contents.has_spilled(chain) => {
+            Answer::Spilled
+        }
+        _ => match state.count(chain, fraction) {
+            Some(0) => Answer::No,
+            _ => Answer::Maybe,
+        },
+    }
+}
+/// Fills one block both ways, comparing bytes and answers all along.
+fn same(shape: Shape, seed: u64, items: u32) {
+    let fast = fast(shape).unwrap();
+    let mut random = Random(seed);
+    let mut state = State::Holding(Contents::default());
+    let mut block = vec![0; shape.bytes()];
+    let mut quick = 0;
+    for item in 0..items {
+        let (chain, fraction) = (shape.chain(random.next()), random.next());
+        if let State::Holding(contents) = &state {
+            let slots = contents.entries.len() as u32;
+            if matches!(shape.form, Form::Capped(cap) if slots == cap) {
+                break;
+            }
+        }
+        state = state.insert(&shape, Entry::new(chain, fraction));
+        let bytes = written(&shape, &state);
+        match fast.insert(&mut block, chain, fraction) {
+            Insertion::New | Insertion::Again => quick += 1,
+            Insertion::Slow => block.clone_from(&bytes),
+        }
+        assert_eq!(block, bytes, "item {item} of seed {seed}");
+        assert_eq!(State::read(&shape, &block).as_ref(), Ok(&state));
+        assert_eq!(fast.look(&block, chain, fraction), Answer::Maybe);
+        for _ in 0..20 {
+            let chain = shape.chain(random.next());
+            let fraction = near(&state, &mut random);
+            assert_eq!(
+                fast.look(&block, chain, fraction),
+                expected(&state, chain, fraction),
+                "item {item} of seed {seed}"
+            );
+        }
+    }
+    assert!(quick > 0 || items < 3);
+}
+
+/// A fraction like that of an entry, so that matches happen.
+fn near(state: &State, random: &mut Random) -> u64 {
+    let noise = random.next() >> (random.next() % 20);
+    match state {
+        State::Holding(contents) if !contents.entries.is_empty() => {
+            let at = random.below(contents.entries.len());
+            contents.entries[at].prefix ^ noise
+        }
+        _ => noise,
+    }
+}
+
+#[test]
+fn the_fast_way_does_what_the_reference_does() {
+    let short = |block| Block { remainder_bits: 9, ..block };
+    for seed in 0..30 {
+        for block in [LINE, HALF] {
+            same(Shape::new(block, Form::Plain), seed, 130);
+            same(Shape::new(block, Form::Plain).with_head(4), seed, 130);
+            same(Shape::new(block, Form::Elastic), seed, 130);
+            same(Shape::new(short(block), Form::Plain), seed, 70);
+        }
+        same(Shape::new(LINE, Form::Capped(45)), seed, 130);
+        same(Shape::new(HALF, Form::Capped(17)), seed, 130);
+    }
+    same(Shape::new(LINE, Form::Plain), 1234, 455);
+    same(Shape::new(LINE, Form::Plain).with_head(4), 1234, 455);
+    same(Shape::new(HALF, Form::Elastic).with_head(4), 1234, 230);
+    same(Shape::new(LINE, Form::Elastic), 1234, 455);
+    same(Shape::new(HALF, Form::Plain), 1234, 230);
+    same(Shape::new(HALF, Form::Elastic), 1234, 230);
+}

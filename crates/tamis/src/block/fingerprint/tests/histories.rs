@@ -1,0 +1,372 @@
+//! Everything that can happen to a block, in any order, beside a list that
+//! remembers every key.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::block::fingerprint::Summary;
+
+type Key = (u16, u64);
+
+/// Chains are any, but fractions often share their first bits.
+fn key() -> impl Strategy<Value = Key> {
+    (any::<u16>(), 0u64..8, any::<u64>(), 0u32..64).prop_map(
+        |(chain, few, noise, shift)| (chain, few << 61 ^ noise >> shift),
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Insert(Key),
+    InsertMany(u64, u16),
+    /// The key at this place of the list.
+    Remove(usize),
+    RemoveMany(u64, u16),
+    Merge(u64, u16),
+    /// With a block on the other side.
+    Fold(bool, u64, u16),
+    /// And keep this half.
+    Split(bool),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => key().prop_map(Op::Insert),
+        3 => (any::<u64>(), 0u16..60).prop_map(|(s, n)| Op::InsertMany(s, n)),
+        8 => any::<usize>().prop_map(Op::Remove),
+        2 => (any::<u64>(), 0u16..60).prop_map(|(s, n)| Op::RemoveMany(s, n)),
+        1 => (any::<u64>(), 0u16..90).prop_map(|(s, n)| Op::Merge(s, n)),
+        1 => (any::<bool>(), any::<u64>(), 0u16..90)
+            .prop_map(|(right, s, n)| Op::Fold(right, s, n)),
+        1 => any::<bool>().prop_map(Op::Split),
+    ]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let block = prop_oneof![
+        4 => Just(LINE),
+        4 => Just(HALF),
+        1 => Just(Block { remainder_bits: 9, ..LINE }),
+        1 => Just(Block { remainder_bits: 9, ..HALF }),
+        1 => Just(Block::new(100, 13)),
+        1 => Just(Block { remainder_bits: 40, ..Block::new(1133, 128) }),
+    ];
+    let form = prop_oneof![
+        2 => Just(Form::Plain),
+        4 => Just(Form::Elastic),
+        1 => (1u32..46).prop_map(Form::Capped),
+    ];
+    (block, form, any::<bool>()).prop_map(|(block, form, short)| {
+        let shape = usable(block, form);
+        if short { shape.with_head(4) } else { shape }
+    })
+}
+
+fn usable(block: Block, form: Form) -> Shape {
+    match form {
+        // Two levels are made of lines and halves with room for heads.
+        Form::Capped(_) if block != LINE && block != HALF => {
+            Shape::new(block, Form::Plain)
+        }
+        Form::Capped(cap) if block == HALF => {
+            Shape::new(block, Form::Capped(cap.min(24)))
+        }
+        form => Shape::new(block, form),
+    }
+}
+
+/// A block and the keys it must answer for.
+#[derive(Clone)]
+struct Beside {
+    shape: Shape,
+    /// Keys that are answered for are not stored again.
+    once: bool,
+    state: State,
+    bytes: Vec<u8>,
+    keys: Vec<(u32, u64)>,
+}
+
+impl Beside {
+    fn new(shape: Shape, once: bool) -> Self {
+        let state = State::Holding(Contents::default());
+        let bytes = vec![0; shape.bytes()];
+        Self { shape, once, state, bytes, keys: Vec::new() }
+    }
+
+    fn filled(shape: Shape, once: bool, seed: u64, count: u16) -> Self {
+        let mut filled = Self::new(shape, once);
+        filled.insert_many(seed, count);
+        filled
+    }
+
+    fn insert_many(&mut self, seed: u64, count: u16) {
+        let mut random = Random(seed);
+        for _ in 0..count {
+            let few = random.next() % 8;
+            let fraction = few << 61 ^ random.next() >> (random.next() % 64);
+            self.insert(self.shape.chain(random.next()), fraction);
+        }
+    }
+
+    /// By the fast way where there is one, which must be the slow way's.
+    fn insert(&mut self, chain: u32, fraction: u64) {
+        if self.once && self.state.count(chain, fraction) != Some(0) {
+            self.keys.push((chain, fraction));
+            return;
+        }
+        let mut quick = self.bytes.clone();
+        let insertion = fast(self.shape)
+            .map(|fast| fast.insert(&mut quick, chain, fraction));
+        let entry = Entry::new(chain, fraction);
+        let state = core::mem::replace(&mut self.state, State::Saturated);
+        self.state = match (self.shape.form, state) {
+            (Form::Capped(cap), State::Holding(mut contents)) => {
+                if !contents.has_spilled(chain) {
+                    self.keys.push((chain, fraction));
+                    contents.insert_below(entry, cap);
+                }
+                // What has moved is the business of the second level.
+                self.keys.retain(|&(chain, _)| !contents.has_spilled(chain));
+                contents.settle(&self.shape)
+            }
+            (_, state) => {
+                self.keys.push((chain, fraction));
+                state.insert(&self.shape, entry)
+            }
+        };
+        let old = self.bytes.clone();
+        self.write();
+        match insertion {
+            Some(Insertion::New | Insertion::Again) => {
+                assert_eq!(quick, self.bytes);
+            }
+            Some(Insertion::Slow) => assert_eq!(quick, old),
+            None => {}
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        // Only blocks that know their free slots give up keys.
+        if self.shape.form != Form::Elastic || self.once {
+            return;
+        }
+        if self.keys.is_empty() {
+            return;
+        }
+        let (chain, fraction) = self.keys.swap_remove(at % self.keys.len());
+        assert!(self.state.remove(&self.shape, chain, fraction), "lost");
+        self.write();
+    }
+
+    fn apply(&mut self, op: Op) {
+        let capped = matches!(self.shape.form, Form::Capped(_));
+        let state = self.state.clone();
+        match op {
+            Op::Insert((chain, fraction)) => {
+                self.insert(self.shape.chain(chain.into()), fraction);
+            }
+            Op::InsertMany(seed, count) => self.insert_many(seed, count),
+            Op::Remove(at) => self.remove(at),
+            Op::RemoveMany(seed, count) => {
+                let mut random = Random(seed);
+                for _ in 0..count {
+                    self.remove(random.next() as usize);
+                }
+            }
+            // Two levels do none of the following.
+            _ if capped => {}
+            Op::Merge(seed, count) => {
+                let Self { shape, once, .. } = *self;
+                let other = Self::filled(shape, once, seed, count);
+                self.state = state.merge(other.state, &shape, once);
+                self.keys.extend(other.keys);
+            }
+            Op::Fold(right, seed, count) => {
+                let Self { shape, once, .. } = *self;
+                let mut other = Self::filled(shape, once, seed, count);
+                if right {
+                    core::mem::swap(self, &mut other);
+                }
+                self.state =
+                    self.state.clone().fold(other.state, &shape, once);
+                for (keys, bit) in [(&mut self.keys, 0), (&mut other.keys, 1)]
+                {
+                    for (_, fraction) in keys {
+                        *fraction = *fraction >> 1 | bit << 63;
+                    }
+                }
+                self.keys.extend(other.keys);
+            }
+            Op::Split(right) => {
+                self.shape = Shape::new(self.shape.block, Form::Elastic)
+                    .with_head(self.shape.head);
+                let [left, other] = state.split(&self.shape);
+                self.state = if right { other } else { left };
+                self.keys
+                    .retain(|&(_, fraction)| (fraction >> 63 == 1) == right);
+                for (_, fraction) in &mut self.keys {
+                    *fraction <<= 1;
+                }
+            }
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
+        self.bytes = written(&self.shape, &self.state);
+    }
+
+    /// Everything that must hold at any time.
+    fn check(&self, random: &mut Random) {
+        let Self { shape, state, bytes, keys, .. } = self;
+        let read = State::read(shape, bytes).unwrap();
+        match (&read, state) {
+            // What a block without entries is cut for is not written down.
+            (State::Holding(read), State::Holding(contents))
+                if contents.entries.is_empty() =>
+            {
+                assert!(read.entries.is_empty());
+                assert_eq!(read.spilled, contents.spilled);
+            }
+            _ => assert_eq!(&read, state),
+        }
+        assert_eq!(&written(shape, &read), bytes);
+        check_summary(shape, &read, bytes);
+        for &(chain, fraction) in keys {
+            let stored = state.count(chain, fraction);
+            let inserted =
+                keys.iter().filter(|&&key| key == (chain, fraction)).count();
+            let least = if self.once { 1 } else { inserted as u64 };
+            assert!(stored.is_none_or(|stored| stored >= least), "lost");
+        }
+        if let Some(fast) = fast(*shape) {
+            for &(chain, fraction) in keys {
+                let answer = fast.look(bytes, chain, fraction);
+                assert_eq!(answer, Answer::Maybe);
+            }
+            for _ in 0..50 {
+                let chain = shape.chain(random.next());
+                let fraction = near(state, random);
+                assert_eq!(
+                    fast.look(bytes, chain, fraction),
+                    expected(state, chain, fraction)
+                );
+            }
+        }
+    }
+}
+
+/// The count without taking apart, and what follows from it.
+fn check_summary(shape: &Shape, state: &State, bytes: &[u8]) {
+    let summary = Summary::of(shape, bytes);
+    let (slots, extended, capacity, spilled) = match summary {
+        Summary::Saturated => {
+            assert_eq!(*state, State::Saturated);
+            assert_eq!(summary.rate(shape), 1.0);
+            return;
+        }
+        Summary::Holding { slots, extended, capacity, spilled } => {
+            (slots, extended, capacity, spilled)
+        }
+    };
+    let State::Holding(contents) = state else {
+        panic!("a saturated block is said to hold {slots}");
+    };
+    assert_eq!(slots as usize, contents.entries.len());
+    assert_eq!(capacity, contents.capacity);
+    let base = shape.cut(capacity).base;
+    let longer = contents.entries.iter().filter(|e| e.known > base).count();
+    assert_eq!(extended as usize, longer);
+    let moved =
+        (0..shape.block.chains).filter(|&chain| contents.has_spilled(chain));
+    assert_eq!(spilled as usize, moved.count());
+    assert_eq!(summary.rate(shape), state.rate(shape));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_history_loses_a_key(
+        shape in shape(),
+        once: bool,
+        first in (any::<u64>(), 0u16..460),
+        ops in proptest::collection::vec(op(), 0..40),
+    ) {
+        let mut random = Random(first.0);
+        let mut block = Beside::filled(shape, once, first.0, first.1);
+        block.check(&mut random);
+        for op in ops {
+            block.apply(op);
+            block.check(&mut random);
+        }
+    }
+
+    /// The rate that loads and keys give is that of the entries, counted.
+    #[test]
+    fn the_rate_is_the_share_of_keys_that_match(
+        shape in shape(),
+        first in (any::<u64>(), 0u16..200),
+        removals in 0u16..50,
+    ) {
+        let mut block = Beside::filled(shape, false, first.0, first.1);
+        block.apply(Op::RemoveMany(first.0, removals));
+        let State::Holding(contents) = &block.state else { return Ok(()) };
+        // The chance that none of the entries matches a random key, entry
+        // by entry.
+        let spared: f64 = contents
+            .entries
+            .iter()
+            .map(|entry| {
+                let chains = f64::from(shape.block.chains);
+                1.0 - (-f64::from(entry.known)).exp2() / chains
+            })
+            .product();
+        let rate = block.state.rate(&shape);
+        prop_assert!((rate - (1.0 - spared)).abs() < 1e-12);
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    /// Damage is noticed or taken for content, but never a panic, and all
+    /// ways to read make the same of it.
+    #[test]
+    fn any_bytes_can_be_read(
+        shape in shape(),
+        seed: u64,
+        density in 0u32..6,
+        sparse_index: bool,
+        probes in proptest::collection::vec(key(), 1..20),
+    ) {
+        let mut random = Random(seed);
+        let mut bytes: Vec<u8> = (0..shape.bytes())
+            .map(|_| {
+                let [a, b, c, ..] = random.next().to_le_bytes();
+                [0, a & b & c, a & b, a, a | b, a | b | c][density as usize]
+            })
+            .collect();
+        if sparse_index {
+            // With few chains, few entries are enough.
+            for byte in &mut bytes[..shape.block.chains as usize / 8] {
+                *byte &= (random.next() & random.next()) as u8;
+            }
+        }
+        let state = State::read_or_saturated(&shape, &bytes);
+        check_summary(&shape, &state, &bytes);
+        let sound = written(&shape, &state) == bytes;
+        for (chain, fraction) in probes {
+            let chain = shape.chain(chain.into());
+            if let Some(fast) = fast(shape) {
+                let answer = fast.look(&bytes, chain, fraction);
+                if sound {
+                    let expected = expected(&state, chain, fraction);
+                    prop_assert_eq!(answer, expected);
+                }
+                let _ = fast.insert(&mut bytes.clone(), chain, fraction);
+            }
+        }
+    }
+}

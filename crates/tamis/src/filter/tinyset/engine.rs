@@ -1,0 +1,442 @@
+//! Lookups and insertions, for every shape of block.
+
+use bytemuck::Pod;
+
+use super::geometry::Geometry;
+use crate::batch::{self, Staged, Step};
+use crate::block::fingerprint::{
+    Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State,
+};
+use crate::simd::{Backend, Task, dispatch, prefetch};
+
+/// One way to handle blocks.
+pub(super) trait Blocks: Copy {
+    /// What memory is divided into.
+    type Unit: Pod;
+    /// One block.
+    type Raw: ?Sized + AsRef<[u8]> + AsMut<[u8]>;
+    /// The way of the second level.
+    type Second: Blocks<Unit = Self::Unit, Raw = Self::Raw>;
+
+    fn of_second(&self, shape: Shape) -> Option<Self::Second>;
+
+    fn get<'a>(&self, units: &'a [Self::Unit], block: u64) -> &'a Self::Raw;
+
+    fn get_mut<'a>(
+        &self,
+        units: &'a mut [Self::Unit],
+        block: u64,
+    ) -> &'a mut Self::Raw;
+
+    /// Bytes from one block to the next.
+    fn bytes(&self) -> usize;
+
+    /// The chain of a key.
+    fn chain(&self, hash: u64) -> u32;
+
+    fn look<B: Backend>(
+        &self,
+        backend: B,
+        block: &Self::Raw,
+        chain: u32,
+        fraction: u64,
+    ) -> Answer;
+
+    /// The fast way to insert, if it can.
+    fn try_insert<B: Backend>(
+        &self,
+        backend: B,
+        block: &mut Self::Raw,
+        chain: u32,
+        fraction: u64,
+        repeats: Repeats,
+    ) -> Insertion;
+}
+
+impl<const BYTES: usize, const FLAGS: u32> Blocks for Fixed<BYTES, FLAGS> {
+    type Unit = [u8; BYTES];
+    type Raw = [u8; BYTES];
+    type Second = Fixed<BYTES, 0>;
+
+    fn of_second(&self, shape: Shape) -> Option<Self::Second> {
+        Fixed::new(shape)
+    }
+
+    #[inline(always)]
+    fn get<'a>(&self, units: &'a [[u8; BYTES]], block: u64) -> &'a Self::Raw {
+        &units[block as usize]
+    }
+
+    #[inline(always)]
+    fn get_mut<'a>(
+        &self,
+        units: &'a mut [[u8; BYTES]],
+        block: u64,
+    ) -> &'a mut Self::Raw {
+        &mut units[block as usize]
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        BYTES
+    }
+
+    #[inline(always)]
+    fn chain(&self, hash: u64) -> u32 {
+        Self::chain(hash)
+    }
+
+    #[inline(always)]
+    fn look<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        chain: u32,
+        fraction: u64,
+    ) -> Answer {
+        self.look(backend, block, chain, fraction)
+    }
+
+    #[inline(always)]
+    fn try_insert<B: Backend>(
+        &self,
+        backend: B,
+        block: &mut [u8; BYTES],
+        chain: u32,
+        fraction: u64,
+        repeats: Repeats,
+    ) -> Insertion {
+        self.insert(backend, block, chain, fraction, repeats)
+    }
+}
+
+/// Blocks of any size, bit by bit.
+impl Blocks for Shape {
+    type Unit = u8;
+    type Raw = [u8];
+    type Second = Self;
+
+    fn of_second(&self, shape: Shape) -> Option<Self> {
+        Some(shape)
+    }
+
+    fn get<'a>(&self, units: &'a [u8], block: u64) -> &'a [u8] {
+        let start = block as usize * self.bytes();
+        &units[start..start + self.bytes()]
+    }
+
+    fn get_mut<'a>(&self, units: &'a mut [u8], block: u64) -> &'a mut [u8] {
+        let start = block as usize * self.bytes();
+        &mut units[start..start + self.bytes()]
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn chain(&self, hash: u64) -> u32 {
+        self.chain(hash)
+    }
+
+    fn look<B: Backend>(
+        &self,
+        _: B,
+        block: &[u8],
+        chain: u32,
+        fraction: u64,
+    ) -> Answer {
+        let state = State::read_or_saturated(self, block);
+        match state.count(chain, fraction) {
+            Some(0) => Answer::No,
+            _ => Answer::Maybe,
+        }
+    }
+
+    fn try_insert<B: Backend>(
+        &self,
+        _: B,
+        _: &mut [u8],
+        _: u32,
+        _: u64,
+        _: Repeats,
+    ) -> Insertion {
+        Insertion::Slow
+    }
+}
+
+/// What a lookup needs and nothing else.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a, C: Blocks> {
+    geometry: &'a Geometry,
+    /// Of the first level.
+    count: u64,
+    blocks: C,
+    units: &'a [C::Unit],
+}
+
+impl<'a, C: Blocks> View<'a, C> {
+    #[inline(always)]
+    pub(super) fn new(
+        geometry: &'a Geometry,
+        blocks: C,
+        bytes: &'a [u8],
+    ) -> Self {
+        // Whole blocks: the length was checked when the filter was made.
+        let units = bytemuck::cast_slice(bytes);
+        Self { geometry, count: geometry.blocks, blocks, units }
+    }
+
+    #[inline(never)]
+    fn second<B: Backend>(
+        &self,
+        backend: B,
+        block: u64,
+        chain: u32,
+        fraction: u64,
+    ) -> Answer {
+        let (block, chain) = self.geometry.second_address(block, chain);
+        let raw = self.blocks.get(self.units, block);
+        match self.blocks.of_second(self.geometry.second_shape()) {
+            Some(blocks) => blocks.look(backend, raw, chain, fraction),
+            None => Answer::Maybe,
+        }
+    }
+}
+
+impl<C: Blocks> Staged for View<'_, C> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u64, round: u32) {
+        let (block, _) = address(hash, self.count);
+        let block = match round {
+            0 => block,
+            _ => {
+                let chain = self.blocks.chain(hash);
+                self.geometry.second_address(block, chain).0
+            }
+        };
+        let bytes = bytemuck::cast_slice(self.units);
+        prefetch(bytes, block as usize * self.blocks.bytes());
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
+        let (block, fraction) = address(hash, self.count);
+        let chain = self.blocks.chain(hash);
+        let answer = match round {
+            0 => {
+                let raw = self.blocks.get(self.units, block);
+                self.blocks.look(backend, raw, chain, fraction)
+            }
+            _ => self.second(backend, block, chain, fraction),
+        };
+        match answer {
+            Answer::No => Step::No,
+            Answer::Maybe => Step::Yes,
+            Answer::Spilled => Step::Next,
+        }
+    }
+}
+
+/// The block of a key and the fraction its fingerprint is cut from:
+/// `hash * blocks / 2^64`, before and behind the point.
+#[inline(always)]
+pub(super) fn address(hash: u64, blocks: u64) -> (u64, u64) {
+    let product = u128::from(hash) * u128::from(blocks);
+    ((product >> 64) as u64, product as u64)
+}
+
+/// What an insertion needs.
+pub(super) struct Store<'a, C: Blocks> {
+    geometry: &'a Geometry,
+    blocks: C,
+    units: &'a mut [C::Unit],
+    /// The first block of `units`, which may be a part of all.
+    first: u64,
+}
+
+impl<'a, C: Blocks> Store<'a, C> {
+    pub(super) fn new(
+        geometry: &'a Geometry,
+        blocks: C,
+        bytes: &'a mut [u8],
+        first: u64,
+    ) -> Self {
+        let units = bytemuck::cast_slice_mut(bytes);
+        Self { geometry, blocks, units, first }
+    }
+
+    /// Inserts keys; for a single one, whether it certainly is new if
+    /// `tell` asks for that.
+    #[inline]
+    pub(super) fn insert_all(mut self, hashes: &[u64], tell: bool) -> bool {
+        // By reference: moved, it would be copied to where it can change.
+        struct Fill<'s, 'a, C: Blocks> {
+            store: &'s mut Store<'a, C>,
+            hashes: &'s [u64],
+            repeats: Repeats,
+        }
+        impl<C: Blocks> Task for Fill<'_, '_, C> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self { store, hashes, repeats } = self;
+                if let [hash] = hashes {
+                    return store.insert(backend, *hash, repeats);
+                }
+                batch::ahead(
+                    hashes,
+                    store,
+                    |store, &hash| store.prefetch(hash),
+                    |store, &hash| {
+                        store.insert(backend, hash, repeats);
+                    },
+                );
+                true
+            }
+        }
+        let repeats = match (self.geometry.repeats, tell) {
+            (false, _) => Repeats::Skip,
+            (true, true) => Repeats::Tell,
+            (true, false) => Repeats::Store,
+        };
+        dispatch(Fill { store: &mut self, hashes, repeats })
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        let (block, _) = address(hash, self.geometry.blocks);
+        let bytes = bytemuck::cast_slice(self.units);
+        let place = (block - self.first) as usize * self.blocks.bytes();
+        prefetch(bytes, place);
+    }
+
+    /// Inserts a key; whether it certainly is new, if that was asked.
+    #[inline(always)]
+    fn insert<B: Backend>(
+        &mut self,
+        backend: B,
+        hash: u64,
+        repeats: Repeats,
+    ) -> bool {
+        let (block, fraction) = address(hash, self.geometry.blocks);
+        let chain = self.blocks.chain(hash);
+        let raw = self.blocks.get_mut(self.units, block - self.first);
+        let done =
+            self.blocks.try_insert(backend, raw, chain, fraction, repeats);
+        match done {
+            Insertion::New => true,
+            Insertion::Again => false,
+            Insertion::Slow => {
+                let key = (block, chain, fraction);
+                backend.outline(Slowly { store: self, key, repeats })
+            }
+        }
+    }
+
+    /// Inserts a key by taking its block apart.
+    fn insert_apart<B: Backend>(
+        &mut self,
+        backend: B,
+        (block, chain, fraction): (u64, u32, u64),
+        repeats: Repeats,
+    ) -> bool {
+        let mut new = true;
+        if repeats != Repeats::Store {
+            let raw = self.blocks.get(self.units, block - self.first);
+            new = match self.blocks.look(backend, raw, chain, fraction) {
+                Answer::No => true,
+                Answer::Maybe => false,
+                // Structures of two levels are never filled in parts.
+                Answer::Spilled => {
+                    let bytes = bytemuck::cast_slice(self.units);
+                    View::new(self.geometry, self.blocks, bytes)
+                        .second(backend, block, chain, fraction)
+                        == Answer::No
+                }
+            };
+        }
+        if new || repeats != Repeats::Skip {
+            self.insert_slowly(block, chain, fraction);
+        }
+        new
+    }
+
+    fn insert_slowly(&mut self, block: u64, chain: u32, fraction: u64) {
+        let entry = Entry::new(chain, fraction);
+        let shape = &self.geometry.shape;
+        let raw = self.blocks.get_mut(self.units, block - self.first).as_mut();
+        let state = State::read_or_saturated(shape, raw);
+        let (cap, mut contents) = match (shape.form, state) {
+            (Form::Capped(cap), State::Holding(contents)) => (cap, contents),
+            (_, state) => {
+                state.insert(shape, entry).write(shape, raw);
+                return;
+            }
+        };
+        let spilled = match contents.has_spilled(chain) {
+            true => alloc::vec![entry],
+            false => {
+                let spilled = contents.insert_below(entry, cap);
+                contents.settle(shape).write(shape, raw);
+                spilled
+            }
+        };
+        let shape = self.geometry.second_shape();
+        for entry in spilled {
+            let (block, chain) =
+                self.geometry.second_address(block, entry.chain);
+            let raw = self.blocks.get_mut(self.units, block).as_mut();
+            State::read_or_saturated(&shape, raw)
+                .insert(&shape, Entry { chain, ..entry })
+                .write(&shape, raw);
+        }
+    }
+}
+
+/// [`Store::insert_apart`], out of line.
+struct Slowly<'s, 'a, C: Blocks> {
+    store: &'s mut Store<'a, C>,
+    key: (u64, u32, u64),
+    repeats: Repeats,
+}
+
+impl<C: Blocks> Task for Slowly<'_, '_, C> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> bool {
+        self.store.insert_apart(backend, self.key, self.repeats)
+    }
+}
+
+/// The blocks of a filter of one level, to be filled on several threads.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy)]
+pub(super) struct Array<'a, C> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) blocks: C,
+}
+
+#[cfg(feature = "std")]
+impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
+    type Part = u64;
+
+    fn blocks(&self) -> u64 {
+        self.geometry.blocks
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.blocks.bytes()
+    }
+
+    #[inline(always)]
+    fn parts(&self, hash: u64, mut send: impl FnMut(u64, u64)) {
+        send(address(hash, self.geometry.blocks).0, hash);
+    }
+
+    fn apply(&self, first: u64, range: &mut [u8], hashes: &[u64]) {
+        Store::new(self.geometry, self.blocks, range, first)
+            .insert_all(hashes, false);
+    }
+}

@@ -1,0 +1,239 @@
+//! The shape of a TinySet, and where a key goes in it.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use tamis_theory::tinyset::Block;
+
+use crate::block::fingerprint::{Fixed, Form, Shape};
+use crate::error::{Error, Result};
+use crate::format::Reader;
+use crate::key::stretch;
+use crate::placement::reduce;
+
+/// Blocks and what they are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Geometry {
+    /// Blocks of the first level.
+    pub(super) blocks: u64,
+    pub(super) shape: Shape,
+    /// Blocks of the second level; none unless the form is capped.
+    pub(super) second: u64,
+    /// Whether keys may be removed.
+    pub(super) removable: bool,
+    /// Whether a key inserted again is stored again.
+    pub(super) repeats: bool,
+}
+
+/// Streams of [`stretch`]: which block of the second level.
+const SECOND: usize = 50;
+
+const ELASTIC: u32 = 1;
+const REMOVABLE: u32 = 2;
+const REPEATS: u32 = 4;
+
+impl Geometry {
+    const ENCODED: usize = 40;
+
+    /// Bytes of all blocks, if that is a number at all.
+    pub(super) fn payload(&self) -> Option<u64> {
+        self.blocks
+            .checked_add(self.second)?
+            .checked_mul(self.shape.bytes() as u64)
+    }
+
+    /// Bits of all blocks, as they are counted: a block of free size is
+    /// padded to whole bytes in memory.
+    pub(super) fn bits(&self) -> f64 {
+        (self.blocks + self.second) as f64
+            * f64::from(self.shape.block.block_bits)
+    }
+
+    /// The bytes of one block.
+    #[inline(always)]
+    pub(super) fn place(&self, block: u64) -> Range<usize> {
+        // The array is in memory, so every offset into it is a usize.
+        let start = block as usize * self.shape.bytes();
+        start..start + self.shape.bytes()
+    }
+
+    /// The blocks of the second level have no flag, and remainders only as
+    /// long as what comes from a full block of the first.
+    pub(super) fn second_shape(&self) -> Shape {
+        let Form::Capped(cap) = self.shape.form else { return self.shape };
+        let remainder_bits = self.shape.cut(cap).base;
+        let block = Block { remainder_bits, ..self.shape.block };
+        Shape::new(block, Form::Plain).with_head(self.shape.head)
+    }
+
+    /// Block and chain in the second level of what was in this block and
+    /// chain of the first.
+    #[inline(always)]
+    pub(super) fn second_address(&self, block: u64, chain: u32) -> (u64, u32) {
+        let chains = u64::from(self.shape.block.chains);
+        let origin = block.wrapping_mul(chains).wrapping_add(chain.into());
+        let mixed = stretch(origin, SECOND);
+        let place = self.blocks + reduce(mixed, self.second);
+        (place, self.shape.chain(mixed))
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(Self::ENCODED);
+        out.extend_from_slice(&self.blocks.to_le_bytes());
+        out.extend_from_slice(&self.second.to_le_bytes());
+        let Block { block_bits, chains, remainder_bits, .. } =
+            self.shape.block;
+        let (elastic, cap) = match self.shape.form {
+            Form::Plain => (0, 0),
+            Form::Elastic => (ELASTIC, 0),
+            Form::Capped(cap) => (0, cap),
+        };
+        let mut flags = elastic;
+        flags |= if self.removable { REMOVABLE } else { 0 };
+        flags |= if self.repeats { REPEATS } else { 0 };
+        let head = self.shape.head;
+        for field in [block_bits, chains, remainder_bits, cap, flags, head] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let corrupt = |why| Error::Corrupt { field: "geometry", why };
+        if bytes.len() != Self::ENCODED {
+            return Err(corrupt("wrong length"));
+        }
+        let mut at = Reader { bytes };
+        let [blocks, second] = [at.u64()?, at.u64()?];
+        let [block_bits, chains, remainder_bits, cap, flags, head] =
+            [at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?];
+        if flags & !(ELASTIC | REMOVABLE | REPEATS) != 0 {
+            return Err(corrupt("flags this version does not define"));
+        }
+        if !matches!(head, 8 | 4) {
+            return Err(corrupt("heads have 8 or 4 bits"));
+        }
+        let form = match (flags & ELASTIC != 0, cap) {
+            (false, 0) => Form::Plain,
+            (true, 0) => Form::Elastic,
+            (false, cap) => Form::Capped(cap),
+            (true, _) => return Err(corrupt("two forms at once")),
+        };
+        let block = Block { remainder_bits, ..Block::new(block_bits, chains) };
+        let geometry = Self {
+            blocks,
+            shape: Shape::new(block, form).with_head(head),
+            second,
+            removable: flags & REMOVABLE != 0,
+            repeats: flags & REPEATS != 0,
+        };
+        geometry.check().map_err(|error| match error {
+            Error::InvalidArgument { why, .. } => corrupt(why),
+            other => other,
+        })?;
+        Ok(geometry)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let invalid = |what, why| Err(Error::InvalidArgument { what, why });
+        let Block { block_bits, chains, remainder_bits, .. } =
+            self.shape.block;
+        if !(1..=1024).contains(&chains) {
+            return invalid("chains", "expected 1 to 1024");
+        }
+        if block_bits > 8192 || block_bits < chains + 16 {
+            return invalid(
+                "block bits",
+                "expected 16 more than there are chains, at most 8192",
+            );
+        }
+        if !(8..=40).contains(&remainder_bits) {
+            return invalid("remainder bits", "expected 8 to 40");
+        }
+        if self.blocks == 0 || self.blocks >= 1 << 55 {
+            return invalid("blocks", "expected 1 to 2^55 - 1 blocks");
+        }
+        let elastic = self.shape.form == Form::Elastic;
+        if self.removable && !(elastic && self.repeats) {
+            return invalid(
+                "removable",
+                "needs the elastic form, with repeats",
+            );
+        }
+        match self.shape.form {
+            Form::Capped(cap) => {
+                if self.second == 0 || self.second > self.blocks {
+                    return invalid(
+                        "second level",
+                        "expected at most as many blocks as in the first",
+                    );
+                }
+                if self.way().is_free() {
+                    return invalid(
+                        "block bits",
+                        "two levels need blocks of 512 or 256 bits, with a \
+                         chain a byte",
+                    );
+                }
+                if cap > 63 || self.shape.cut(cap).base < 8 {
+                    return invalid(
+                        "cap",
+                        "entries of a full block need 8 bits",
+                    );
+                }
+            }
+            _ if self.second != 0 => {
+                return invalid("second level", "needs a cap");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The fastest way to handle such blocks.
+    pub(super) fn way(&self) -> Way {
+        let shape = self.shape;
+        None.or_else(|| Fixed::new(shape).map(Way::PlainLine))
+            .or_else(|| Fixed::new(shape).map(Way::CappedLine))
+            .or_else(|| Fixed::new(shape).map(Way::ElasticLine))
+            .or_else(|| Fixed::new(shape).map(Way::PlainHalf))
+            .or_else(|| Fixed::new(shape).map(Way::CappedHalf))
+            .or_else(|| Fixed::new(shape).map(Way::ElasticHalf))
+            .unwrap_or(Way::Free(shape))
+    }
+}
+
+/// The shapes that have a way of their own, and all others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    PlainLine(Fixed<64, 0>),
+    CappedLine(Fixed<64, 1>),
+    ElasticLine(Fixed<64, 2>),
+    PlainHalf(Fixed<32, 0>),
+    CappedHalf(Fixed<32, 1>),
+    ElasticHalf(Fixed<32, 2>),
+    Free(Shape),
+}
+
+impl Way {
+    fn is_free(&self) -> bool {
+        matches!(self, Self::Free(_))
+    }
+}
+
+/// Calls the same code for the type of every way.
+macro_rules! by_way {
+    ($way:expr, $blocks:ident => $body:expr) => {{
+        use $crate::filter::tinyset::geometry::Way;
+        match $way {
+            Way::PlainLine($blocks) => $body,
+            Way::CappedLine($blocks) => $body,
+            Way::ElasticLine($blocks) => $body,
+            Way::PlainHalf($blocks) => $body,
+            Way::CappedHalf($blocks) => $body,
+            Way::ElasticHalf($blocks) => $body,
+            Way::Free($blocks) => $body,
+        }
+    }};
+}
+pub(super) use by_way;

@@ -1,0 +1,776 @@
+//! Fingerprints that share a cache line and shrink as it fills.
+
+mod builder;
+mod engine;
+mod geometry;
+mod loads;
+mod window;
+
+pub use builder::TinySetBuilder;
+pub use loads::{LoadHistogram, Stored};
+pub use window::Window;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use engine::{Blocks, Store, View, address};
+use geometry::{Geometry, Way, by_way};
+
+use super::{
+    Filter, Fold, Grow, Insert, Merge, Parameter, Remove, Stats, must_match,
+};
+use crate::batch;
+use crate::block::fingerprint::{Form, Shape, State};
+use crate::error::{Error, Result};
+use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::key::{Key, KeyHasher};
+use crate::storage::Owned;
+
+/// A filter that stores a short fingerprint of every key, all in the one
+/// cache line that belongs to the key: TinySet of Einziger and Friedman.
+///
+/// | | |
+/// |---|---|
+/// | bits per key | 8.98 / 12.82 / 17.22 at 1 % / 0.1 % / 0.01 % |
+/// | cache lines, hit / miss / insert | 1 / 1 / 1 |
+/// | removable | 9.02 / 12.87 / 17.30 bits per key |
+/// | two levels | 16.6 bits or less at 0.01 %; 1.06 lines a miss |
+///
+/// Fingerprints are as long as the line has room for: a line with few keys
+/// answers almost without error, and past the design load the rate rises
+/// smoothly instead of insertions failing. It can be
+/// [merged](Merge::merge), [halved](Fold::fold) and [doubled](Grow::grow)
+/// without the keys.
+///
+/// What it cannot promise: a line can hold as many keys as it has bits left
+/// for them (448 of 64 bytes). The one that comes after saturates it: the
+/// line answers "maybe" to everything from then on, and is counted in
+/// [`Stats::saturated_blocks`]. Nothing that was inserted is ever lost.
+///
+/// Unless [`repeats`](TinySetBuilder::repeats) are asked for, a key that
+/// already gets the answer "maybe" is not stored again.
+///
+/// ```
+/// use tamis::{Filter, Insert, TinySet};
+///
+/// let mut filter = TinySet::builder().items(1_000_000).fpr(0.001).build()?;
+/// filter.insert("apple");
+/// assert!(filter.contains("apple"));
+/// let bits = 8 * filter.stats().bytes;
+/// assert!(bits < 12_830_000);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// # Removing
+///
+/// A [`removable`](TinySetBuilder::removable) filter counts every insertion
+/// and takes one back with each [`remove`](Remove::remove), as long as only
+/// keys are removed that are in it. Fingerprints do not grow back: after a
+/// share of the keys has been replaced by others, oldest first, the rate is
+///
+/// | replaced | none | 50 % | 100 % | 1000 % |
+/// |---|---|---|---|---|
+/// | rate | 0.087 % | 0.19 % | 0.23 % | 0.51 % |
+/// | times that of a fresh filter | 1 | 2.1 | 2.6 | 5.8 |
+/// | times that of a fresh one in the paper's padded form | 0.85 | 1.8 | 2.2 | 5.0 |
+///
+/// at 39 keys a line of 64 bytes. [`rebuilt`](Self::rebuilt) from the keys
+/// undoes that; a [`Window`] never lets it happen.
+#[derive(Debug, Clone)]
+pub struct TinySet<D = Owned> {
+    geometry: Geometry,
+    /// Follows from the geometry.
+    way: Way,
+    hasher: KeyHasher,
+    counts: Counts,
+    data: D,
+    /// Where the blocks are in `data`.
+    payload: Range<usize>,
+}
+
+impl TinySet {
+    /// Starts building a filter; see [`TinySetBuilder`].
+    ///
+    /// ```
+    /// let filter = tamis::TinySet::builder().items(10).fpr(0.01).build()?;
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder() -> TinySetBuilder {
+        TinySetBuilder::new()
+    }
+
+    fn with_geometry(
+        geometry: Geometry,
+        hasher: KeyHasher,
+        counts: Counts,
+    ) -> Result<Self> {
+        geometry.check()?;
+        let bytes =
+            geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
+        let data = Owned::zeroed(bytes)?;
+        let payload = 0..data.as_ref().len();
+        let way = geometry.way();
+        Ok(Self { geometry, way, hasher, counts, data, payload })
+    }
+
+    /// An empty filter with the settings of this one, and these keys: what
+    /// brings the rate of a removable filter back to that of a fresh one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{Filter, Insert, Remove, TinySet};
+    ///
+    /// let mut filter =
+    ///     TinySet::builder().items(2000).fpr(0.01).removable().build()?;
+    /// for key in 0..10_000u32 {
+    ///     filter.insert(&key);
+    ///     if key >= 2000 {
+    ///         filter.remove(&(key - 2000))?;
+    ///     }
+    /// }
+    /// let fresh = filter.rebuilt(8000..10_000u32)?;
+    /// assert!(fresh.stats().expected_fpr < filter.stats().expected_fpr);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn rebuilt<K: Key>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Self> {
+        let counts = Counts { items: 0, ..self.counts };
+        let mut fresh =
+            Self::with_geometry(self.geometry, self.hasher, counts)?;
+        for key in keys {
+            fresh.insert(&key);
+        }
+        Ok(fresh)
+    }
+
+    /// Inserts what `hash` makes of the pieces of work in `chunks`, on
+    /// several threads, with the bytes that inserting it all in order would
+    /// give. `hash` must use this filter's hasher.
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use tamis::{Filter, TinySet};
+    ///
+    /// let mut filter = TinySet::builder().items(4).fpr(0.01).build()?;
+    /// let hasher = *filter.hasher();
+    /// let pages = ["apple\npear", "plum\nquince"].into_iter();
+    /// filter.insert_parallel_with(
+    ///     pages,
+    ///     NonZero::new(2).unwrap(),
+    ///     |page, hashes| {
+    ///         hashes.extend(page.lines().map(|line| hasher.hash(line)));
+    ///     },
+    /// );
+    /// assert!(filter.contains("quince"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_parallel_with<T: Send>(
+        &mut self,
+        chunks: impl Iterator<Item = T> + Send,
+        threads: core::num::NonZero<usize>,
+        hash: impl Fn(T, &mut Vec<u64>) + Sync,
+    ) {
+        // What spills into a second level can end up in any block of it.
+        if threads.get() == 1 || self.geometry.second > 0 {
+            crate::parallel::in_order(chunks, threads, hash, |hashes| {
+                self.insert_hash_batch(hashes);
+            });
+            return;
+        }
+        let Self { geometry, way, counts, data, .. } = self;
+        let inserted = by_way!(*way, blocks => {
+            let array = engine::Array { geometry, blocks };
+            let bytes = data.as_mut();
+            crate::parallel::insert(array, bytes, chunks, threads, hash)
+        });
+        counts.items = counts.items.saturating_add(inserted);
+    }
+}
+
+#[cfg(feature = "std")]
+impl TinySet<crate::Mapped> {
+    /// Opens a file without reading it, as a memory map; see
+    /// [`Mapped`](crate::Mapped) for what that asks of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// assert!(tamis::TinySet::open("no such file").is_err());
+    /// ```
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_bytes(crate::Mapped::open(path)?)
+    }
+}
+
+impl<D: AsRef<[u8]>> TinySet<D> {
+    /// Views a filter in bytes, without copying and in time independent of
+    /// its size. The header is checked completely, the payload not at all:
+    /// that is what [`verify`](Filter::verify) is for.
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, saying what was expected and found.
+    ///
+    /// ```
+    /// use tamis::{Persist, TinySet};
+    /// let bytes = TinySet::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert!(TinySet::from_bytes(&bytes[..]).is_ok());
+    /// assert!(TinySet::from_bytes(&bytes[1..]).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_bytes(data: D) -> Result<Self> {
+        let header = Header::parse(data.as_ref())?;
+        Self::from_header(&header, data)
+    }
+
+    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+        if header.kind != Kind::TinySet {
+            return Err(Error::WrongKind {
+                expected: Kind::TinySet.name(),
+                found: header.kind.name(),
+            });
+        }
+        let geometry = Geometry::decode(&header.geometry)?;
+        let bytes = geometry.payload().ok_or(Error::Corrupt {
+            field: "geometry",
+            why: "more blocks than a file can hold",
+        })?;
+        let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
+        let (hasher, counts) = (header.hasher, header.counts);
+        let way = geometry.way();
+        Ok(Self { geometry, way, hasher, counts, data, payload })
+    }
+
+    /// Copies the filter into memory of its own, where it can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{Insert, Persist, TinySet};
+    /// let bytes = TinySet::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// let mut filter = TinySet::from_bytes(&bytes[..])?.into_owned()?;
+    /// filter.insert("apple");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn into_owned(self) -> Result<TinySet> {
+        let data = Owned::copy_of(self.bytes())?;
+        Ok(TinySet {
+            geometry: self.geometry,
+            way: self.way,
+            hasher: self.hasher,
+            counts: self.counts,
+            payload: 0..data.as_ref().len(),
+            data,
+        })
+    }
+
+    /// Number of blocks (m), those of a second level included.
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let filter =
+    ///     TinySet::builder().items(1024).bits_per_key(16.0).build()?;
+    /// assert_eq!(filter.block_count(), 1024 * 16 / 512);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn block_count(&self) -> u64 {
+        self.geometry.blocks + self.geometry.second
+    }
+
+    /// Bits in a block (B).
+    ///
+    /// ```
+    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(filter.block_bits(), 512);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn block_bits(&self) -> u32 {
+        self.geometry.shape.block.block_bits
+    }
+
+    /// Chains in a block (L).
+    ///
+    /// ```
+    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(filter.chains(), 64);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn chains(&self) -> u32 {
+        self.geometry.shape.block.chains
+    }
+
+    /// Whether keys can be removed.
+    ///
+    /// ```
+    /// let builder = tamis::TinySet::builder().items(9).fpr(0.1);
+    /// assert!(!builder.build()?.is_removable());
+    /// assert!(builder.removable().build()?.is_removable());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn is_removable(&self) -> bool {
+        self.geometry.removable
+    }
+
+    /// How often the key with this hash is stored; see
+    /// [`count`](Self::count).
+    ///
+    /// ```
+    /// use tamis::{Insert, TinySet};
+    /// let mut filter =
+    ///     TinySet::builder().items(9).fpr(0.001).repeats().build()?;
+    /// filter.insert_hash(1 << 60);
+    /// filter.insert_hash(1 << 60);
+    /// assert_eq!(filter.count_hash(1 << 60), Some(2));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn count_hash(&self, hash: u64) -> Option<u64> {
+        let (block, fraction) = address(hash, self.geometry.blocks);
+        let chain = self.geometry.shape.chain(hash);
+        let state = self.state(block);
+        if let State::Holding(contents) = &state {
+            if contents.has_spilled(chain) {
+                let (block, chain) =
+                    self.geometry.second_address(block, chain);
+                return self.state(block).count(chain, fraction);
+            }
+        }
+        state.count(chain, fraction)
+    }
+
+    /// How often a key is stored: at least as often as it was inserted (in
+    /// a filter that stores [`repeats`](TinySetBuilder::repeats)), more
+    /// with the probability of a false positive. `None` if its block is
+    /// saturated.
+    ///
+    /// ```
+    /// use tamis::{Insert, TinySet};
+    /// let mut filter =
+    ///     TinySet::builder().items(9).fpr(0.001).repeats().build()?;
+    /// filter.insert_batch(&["apple", "pear", "apple"]);
+    /// assert_eq!(filter.count("apple"), Some(2));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn count<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
+        self.count_hash(self.hasher.hash(key))
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        &self.data.as_ref()[self.payload.clone()]
+    }
+
+    /// One block, of the first or the second level.
+    fn shape_of(&self, block: u64) -> Shape {
+        match block < self.geometry.blocks {
+            true => self.geometry.shape,
+            false => self.geometry.second_shape(),
+        }
+    }
+
+    fn state(&self, block: u64) -> State {
+        let bytes = &self.bytes()[self.geometry.place(block)];
+        State::read_or_saturated(&self.shape_of(block), bytes)
+    }
+
+    /// The states of the first level, in order.
+    fn states(&self) -> impl Iterator<Item = State> + '_ {
+        (0..self.geometry.blocks).map(|block| self.state(block))
+    }
+
+    /// Why two levels cannot do everything one can.
+    fn one_level(&self, operation: &'static str) -> Result<()> {
+        match self.geometry.second {
+            0 => Ok(()),
+            _ => Err(Error::Unsupported {
+                kind: "two-level tinyset",
+                operation,
+                why: "two levels are for filters that are built once; \
+                      build it again from the keys",
+            }),
+        }
+    }
+
+    fn view<C: Blocks>(&self, blocks: C) -> View<'_, C> {
+        View::new(&self.geometry, blocks, self.bytes())
+    }
+
+    fn must_match<E>(&self, other: &TinySet<E>) -> Result<()> {
+        let fields = |geometry: &Geometry| {
+            let block = geometry.shape.block;
+            let form = match geometry.shape.form {
+                Form::Elastic => 1,
+                _ => 0,
+            };
+            [
+                ("blocks", geometry.blocks),
+                ("block bits", block.block_bits.into()),
+                ("chains", block.chains.into()),
+                ("remainder bits", block.remainder_bits.into()),
+                ("head bits", geometry.shape.head.into()),
+                ("elastic form", form),
+                ("removable mode", geometry.removable.into()),
+                ("repeats", geometry.repeats.into()),
+            ]
+        };
+        must_match(
+            (&self.hasher, &fields(&self.geometry)),
+            (&other.hasher, &fields(&other.geometry)),
+        )
+    }
+
+    /// The mean rate of the blocks of a filter that is not there yet.
+    fn mean_rate(
+        blocks: u64,
+        shape: &Shape,
+        states: impl Iterator<Item = State>,
+    ) -> f64 {
+        let sum: f64 = states.map(|state| state.rate(shape)).sum();
+        sum / blocks as f64
+    }
+
+    /// The false-positive rate that [`merge`](Merge::merge) will give,
+    /// exactly, without doing it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`merge`](Merge::merge).
+    ///
+    /// ```
+    /// use tamis::{Filter, Insert, Merge, TinySet};
+    ///
+    /// let builder = TinySet::builder().items(2000).fpr(0.001);
+    /// let (mut left, mut right) = (builder.build()?, builder.build()?);
+    /// left.insert_batch(&(0..1000u32).collect::<Vec<_>>());
+    /// right.insert_batch(&(1000..2000u32).collect::<Vec<_>>());
+    /// let predicted = left.merged_fpr(&right)?;
+    /// left.merge(&right)?;
+    /// assert!((predicted / left.stats().expected_fpr - 1.0).abs() < 1e-9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn merged_fpr<E: AsRef<[u8]>>(
+        &self,
+        other: &TinySet<E>,
+    ) -> Result<f64> {
+        self.one_level("merge")?;
+        self.must_match(other)?;
+        let Geometry { blocks, shape, .. } = self.geometry;
+        let merged =
+            self.states().zip(other.states()).map(|(ours, theirs)| {
+                ours.merge(theirs, &shape, !self.geometry.repeats)
+            });
+        Ok(Self::mean_rate(blocks, &shape, merged))
+    }
+
+    /// The false-positive rate that [`fold`](Fold::fold) will give,
+    /// exactly, without doing it.
+    ///
+    /// # Errors
+    ///
+    /// That of [`fold`](Fold::fold).
+    ///
+    /// ```
+    /// use tamis::{Filter, Fold, Insert, TinySet};
+    ///
+    /// let mut filter = TinySet::builder().items(4000).fpr(1e-4).build()?;
+    /// filter.insert_batch(&(0..2000u32).collect::<Vec<_>>());
+    /// let predicted = filter.folded_fpr()?;
+    /// let after = filter.fold()?.stats().expected_fpr;
+    /// assert!((predicted / after - 1.0).abs() < 1e-9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn folded_fpr(&self) -> Result<f64> {
+        let geometry = self.folded_geometry()?;
+        let shape = &geometry.shape;
+        Ok(Self::mean_rate(geometry.blocks, shape, self.folded()))
+    }
+
+    fn folded_geometry(&self) -> Result<Geometry> {
+        self.one_level("fold")?;
+        let blocks = self.geometry.blocks;
+        if blocks % 2 != 0 {
+            return Err(Error::NotFoldable { blocks });
+        }
+        Ok(Geometry { blocks: blocks / 2, ..self.geometry })
+    }
+
+    fn folded(&self) -> impl Iterator<Item = State> + '_ {
+        let once = !self.geometry.repeats;
+        let shape = &self.geometry.shape;
+        (0..self.geometry.blocks / 2).map(move |block| {
+            let (left, right) =
+                (self.state(2 * block), self.state(2 * block + 1));
+            left.fold(right, shape, once)
+        })
+    }
+
+    /// The false-positive rate that [`grow`](Grow::grow) will give,
+    /// exactly, without doing it: about the present one. It is the room for
+    /// more keys that growing gives, and each of those finds fingerprints
+    /// one bit shorter than a filter built for them would have.
+    ///
+    /// # Errors
+    ///
+    /// That of [`grow`](Grow::grow).
+    ///
+    /// ```
+    /// use tamis::{Filter, Grow, Insert, TinySet};
+    ///
+    /// let mut filter = TinySet::builder().items(2000).fpr(0.001).build()?;
+    /// filter.insert_batch(&(0..2000u32).collect::<Vec<_>>());
+    /// let predicted = filter.grown_fpr()?;
+    /// let after = filter.grow()?.stats().expected_fpr;
+    /// assert!((predicted / after - 1.0).abs() < 1e-9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn grown_fpr(&self) -> Result<f64> {
+        let geometry = self.grown_geometry()?;
+        let shape = geometry.shape;
+        Ok(Self::mean_rate(geometry.blocks, &shape, self.grown(&shape)))
+    }
+
+    /// Entries that gave up a bit cannot fill the room they have, so the
+    /// blocks must be able to say what they are cut for.
+    fn grown_geometry(&self) -> Result<Geometry> {
+        self.one_level("grow")?;
+        let Geometry { blocks, shape, .. } = self.geometry;
+        let blocks = blocks
+            .checked_mul(2)
+            .ok_or(Error::Allocation { bytes: u64::MAX })?;
+        let shape =
+            Shape::new(shape.block, Form::Elastic).with_head(shape.head);
+        Ok(Geometry { blocks, shape, ..self.geometry })
+    }
+
+    fn grown<'a>(
+        &'a self,
+        shape: &'a Shape,
+    ) -> impl Iterator<Item = State> + 'a {
+        self.states().flat_map(|state| state.split(shape))
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for TinySet<D> {
+    #[inline]
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        by_way!(self.way, blocks => {
+            batch::contains(self.view(blocks), hash)
+        })
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+        by_way!(self.way, blocks => {
+            batch::contains_all(self.view(blocks), hashes, found);
+        });
+    }
+
+    fn stats(&self) -> Stats {
+        let loads = self.loads();
+        let Counts { items, design_items, design_fpr } = self.counts;
+        let stored = loads.items();
+        Stats {
+            kind: Kind::TinySet,
+            items,
+            estimated_items: stored as f64,
+            design_items,
+            bytes: self.image().bytes(),
+            bits_per_key: (items > 0)
+                .then(|| self.geometry.bits() / items as f64),
+            expected_fpr: loads.expected_fpr(),
+            design_fpr,
+            reads_hit: loads.reads_hit(),
+            reads_miss: loads.reads_miss(),
+            saturated_blocks: loads.saturated(),
+            over_design: items > design_items
+                && (stored > design_items || loads.saturated() > 0),
+        }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let Geometry { blocks, shape, second, removable, repeats } =
+            self.geometry;
+        let word = |yes| Parameter::Word(if yes { "yes" } else { "no" });
+        let mut parameters = alloc::vec![
+            ("blocks", Parameter::Count(blocks)),
+            ("block_bits", Parameter::Count(shape.block.block_bits.into())),
+            ("chains", Parameter::Count(shape.block.chains.into())),
+            ("removable", word(removable)),
+            ("repeats", word(repeats)),
+        ];
+        if let Form::Capped(cap) = shape.form {
+            parameters.push(("second_blocks", Parameter::Count(second)));
+            parameters.push(("cap", Parameter::Count(cap.into())));
+        }
+        parameters
+    }
+
+    fn verify(&self) -> Result<()> {
+        if self.payload.start > 0 {
+            format::verify(self.data.as_ref())?;
+        }
+        let (mut stored, mut saturated) = (0, false);
+        let mut canonical = alloc::vec![0; self.geometry.shape.bytes()];
+        for block in 0..self.block_count() {
+            let bytes = &self.bytes()[self.geometry.place(block)];
+            let shape = self.shape_of(block);
+            let state = State::read(&shape, bytes)?;
+            state.write(&shape, &mut canonical);
+            if bytes != canonical {
+                return Err(Error::Inconsistent(
+                    "a block has bits where none belong",
+                ));
+            }
+            match state {
+                State::Holding(contents) => stored += contents.entries.len(),
+                State::Saturated => saturated = true,
+            }
+        }
+        // Growing stores an entry of no bits twice, in filters that were
+        // overloaded many times.
+        let elastic = self.geometry.shape.form == Form::Elastic;
+        if stored as u64 > self.counts.items && !elastic {
+            return Err(Error::Inconsistent(
+                "more is stored than the keys counted could store",
+            ));
+        }
+        let fewer = (stored as u64) < self.counts.items;
+        if fewer && self.geometry.repeats && !saturated {
+            return Err(Error::Inconsistent(
+                "less is stored than there are keys counted",
+            ));
+        }
+        if self.counts.items > 0 && stored == 0 && !saturated {
+            return Err(Error::Inconsistent(
+                "keys are counted, none is stored",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl TinySet {
+    fn insert_all(&mut self, hashes: &[u64], tell: bool) -> bool {
+        let Self { geometry, way, counts, data, .. } = self;
+        counts.items = counts.items.saturating_add(hashes.len() as u64);
+        let bytes = data.as_mut();
+        by_way!(*way, blocks => {
+            let store = Store::new(geometry, blocks, bytes, 0);
+            store.insert_all(hashes, tell)
+        })
+    }
+
+    /// Writes all blocks of the first level.
+    fn fill(&mut self, states: impl Iterator<Item = State>) {
+        let shape = self.geometry.shape;
+        let blocks = self.data.as_mut().chunks_exact_mut(shape.bytes());
+        for (block, state) in blocks.zip(states) {
+            state.write(&shape, block);
+        }
+    }
+}
+
+impl Insert for TinySet {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_all(&[hash], true)
+    }
+
+    fn insert_hash_batch(&mut self, hashes: &[u64]) {
+        self.insert_all(hashes, false);
+    }
+}
+
+impl Remove for TinySet {
+    fn remove_hash(&mut self, hash: u64) -> Result<bool> {
+        if !self.geometry.removable {
+            return Err(Error::Unsupported {
+                kind: Kind::TinySet.name(),
+                operation: "remove",
+                why: "it was not built as removable",
+            });
+        }
+        let (block, fraction) = address(hash, self.geometry.blocks);
+        let chain = self.geometry.shape.chain(hash);
+        let mut state = self.state(block);
+        let found = state.remove(&self.geometry.shape, chain, fraction);
+        if found {
+            let place = self.geometry.place(block);
+            state.write(&self.geometry.shape, &mut self.data.as_mut()[place]);
+            self.counts.items = self.counts.items.saturating_sub(1);
+        }
+        Ok(found)
+    }
+}
+
+impl<D: AsRef<[u8]>> Merge<TinySet<D>> for TinySet {
+    fn merge(&mut self, other: &TinySet<D>) -> Result<()> {
+        self.one_level("merge")?;
+        self.must_match(other)?;
+        let once = !self.geometry.repeats;
+        let shape = self.geometry.shape;
+        for block in 0..self.geometry.blocks {
+            let merged =
+                self.state(block).merge(other.state(block), &shape, once);
+            let place = self.geometry.place(block);
+            merged.write(&shape, &mut self.data.as_mut()[place]);
+        }
+        self.counts.items =
+            self.counts.items.saturating_add(other.counts.items);
+        Ok(())
+    }
+}
+
+impl Fold for TinySet {
+    fn fold(&self) -> Result<Self> {
+        let geometry = self.folded_geometry()?;
+        // Half the memory does the same for half the keys.
+        let design_items = self.counts.design_items / 2;
+        let counts = Counts { design_items, ..self.counts };
+        let mut folded = Self::with_geometry(geometry, self.hasher, counts)?;
+        folded.fill(self.folded());
+        Ok(folded)
+    }
+}
+
+impl Grow for TinySet {
+    fn grow(&self) -> Result<Self> {
+        let geometry = self.grown_geometry()?;
+        let Counts { items, design_items, design_fpr } = self.counts;
+        // Refilled, every fingerprint has one bit less than was designed.
+        let counts = Counts {
+            items,
+            design_items: design_items.saturating_mul(2),
+            design_fpr: (2.0 * design_fpr).min(1.0),
+        };
+        let mut grown = Self::with_geometry(geometry, self.hasher, counts)?;
+        grown.fill(self.grown(&geometry.shape));
+        Ok(grown)
+    }
+}
+
+impl<D: AsRef<[u8]>> Persist for TinySet<D> {
+    fn image(&self) -> Image<'_> {
+        Image {
+            kind: Kind::TinySet,
+            hasher: self.hasher,
+            counts: self.counts,
+            geometry: self.geometry.encode(),
+            sections: alloc::vec![(SectionTag::BLOCKS, self.bytes().into())],
+        }
+    }
+}
