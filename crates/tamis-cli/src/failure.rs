@@ -51,6 +51,9 @@ impl Failure {
             tamis::Error::NotFoldable { .. } => {
                 " (build it for more items, or keep it as it is)"
             }
+            tamis::Error::Unsupported { operation: "remove", .. } => {
+                " (build it with --kind tinyset --removable)"
+            }
             _ => "",
         };
         Self::new(format_args!("{}: {error}{hint}", path.display()))

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use tamis::{FORMAT_VERSION, Filter, Parameter, Stats};
+use tamis::{FORMAT_VERSION, Filter, LoadHistogram, Parameter, Stats};
 
 use crate::failure::Result;
 
@@ -23,6 +23,7 @@ pub(crate) struct Report {
     design_fpr: f64,
     reads_hit: f64,
     reads_miss: f64,
+    saturated_blocks: u64,
     over_design: bool,
     #[serde(flatten)]
     parameters: serde_json::Map<String, serde_json::Value>,
@@ -41,6 +42,7 @@ impl Report {
             design_fpr,
             reads_hit,
             reads_miss,
+            saturated_blocks,
             over_design,
             ..
         } = filter.stats();
@@ -68,6 +70,7 @@ impl Report {
             design_fpr,
             reads_hit,
             reads_miss,
+            saturated_blocks,
             over_design,
             parameters,
         }
@@ -107,7 +110,12 @@ impl Report {
             ("format", format!("version {}", self.format_version)),
         ];
         for (name, value) in rows {
-            writeln!(out, "{name:<16}{value}")?;
+            row(&mut out, name, &value)?;
+        }
+        if self.saturated_blocks > 0 {
+            let blocks = count(self.saturated_blocks);
+            let value = format!("{blocks} blocks answer every key with maybe");
+            row(&mut out, "saturated", &value)?;
         }
         if self.over_design {
             writeln!(
@@ -119,9 +127,19 @@ impl Report {
         }
         Ok(())
     }
-}
 
-impl Report {
+    /// Prints as JSON, followed by the fields of `more`.
+    pub(crate) fn print_json_with(&self, more: &impl Serialize) -> Result<()> {
+        #[derive(Serialize)]
+        struct Both<'a, T> {
+            #[serde(flatten)]
+            report: &'a Report,
+            #[serde(flatten)]
+            more: &'a T,
+        }
+        print_json(&Both { report: self, more })
+    }
+
     fn settings(&self) -> String {
         let parts: Vec<String> = self
             .parameters
@@ -132,6 +150,87 @@ impl Report {
             .collect();
         parts.join(", ")
     }
+}
+
+/// One row of a table.
+pub(crate) fn row(
+    out: &mut impl Write,
+    name: &str,
+    value: &str,
+) -> Result<()> {
+    Ok(writeln!(out, "{name:<16}{value}")?)
+}
+
+/// How many blocks hold how many keys.
+#[derive(Serialize)]
+pub(crate) struct Loads {
+    /// The number of blocks, by their keys.
+    load_histogram: Vec<u64>,
+    #[serde(skip)]
+    saturated: u64,
+    #[serde(skip)]
+    mean: f64,
+}
+
+impl From<&LoadHistogram> for Loads {
+    fn from(loads: &LoadHistogram) -> Self {
+        Self {
+            load_histogram: loads.blocks().to_vec(),
+            saturated: loads.saturated(),
+            mean: loads.mean(),
+        }
+    }
+}
+
+/// More rows than this are no longer seen at a glance.
+const ROWS: usize = 16;
+/// The longest bar.
+const BAR: u64 = 40;
+
+impl Loads {
+    /// A bar for each range of loads.
+    pub(crate) fn print(&self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(
+            out,
+            "\nblocks by the keys they hold, {:.2} on average",
+            self.mean
+        )?;
+        let mut bars = self.bins();
+        if self.saturated > 0 {
+            bars.push(("saturated".into(), self.saturated));
+        }
+        let most = bars.iter().map(|(_, blocks)| *blocks).max().unwrap_or(0);
+        for (name, blocks) in bars {
+            let bar = "#".repeat(bar(blocks, most));
+            let line = format!("{name:>9}{:>13}  {bar}", count(blocks));
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Equal ranges from the least load found to the greatest.
+    fn bins(&self) -> Vec<(String, u64)> {
+        let blocks = &self.load_histogram;
+        let first = blocks.iter().position(|&n| n > 0).unwrap_or(0);
+        let found = &blocks[first..];
+        let width = found.len().div_ceil(ROWS).max(1);
+        let bins = found.chunks(width).enumerate().map(|(i, bin)| {
+            let from = first + i * width;
+            let name = match bin.len() {
+                1 => from.to_string(),
+                len => format!("{from}-{}", from + len - 1),
+            };
+            (name, bin.iter().sum())
+        });
+        bins.collect()
+    }
+}
+
+/// The length of a bar; nothing but 0 has none.
+fn bar(blocks: u64, most: u64) -> usize {
+    let length = u128::from(blocks) * u128::from(BAR);
+    length.div_ceil(u128::from(most.max(1))) as usize
 }
 
 /// A value without the quotes of JSON.
@@ -196,6 +295,26 @@ pub(crate) fn rate(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_are_few_and_hold_every_block() {
+        for len in [1, 2, 15, 16, 17, 33, 100, 449] {
+            for first in [0, 1, 40] {
+                let mut load_histogram = vec![0; first];
+                load_histogram.extend((1..=len).rev());
+                let loads = Loads { load_histogram, saturated: 0, mean: 0.0 };
+                let bins = loads.bins();
+                assert!(bins.len() <= ROWS, "{len} {first}");
+                let all: u64 = bins.iter().map(|(_, blocks)| blocks).sum();
+                assert_eq!(all, len * (len + 1) / 2);
+                let name = &bins[0].0;
+                let start = name.split('-').next().unwrap_or_default();
+                assert_eq!(start, first.to_string());
+            }
+        }
+        assert_eq!((bar(0, 9), bar(1, 10_000), bar(9, 9)), (0, 1, 40));
+        assert_eq!(bar(u64::MAX, u64::MAX), 40);
+    }
 
     #[test]
     fn numbers_are_readable() {

@@ -7,10 +7,25 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn reference(block: &str) -> Vec<Value> {
-    let all: Value = serde_json::from_str(include_str!(
-        "../../tamis-theory/tests/fixtures/reference_values.json"
-    ))
-    .unwrap();
+    rows(
+        include_str!(
+            "../../tamis-theory/tests/fixtures/reference_values.json"
+        ),
+        block,
+    )
+}
+
+fn tinyset_reference(block: &str) -> Vec<Value> {
+    rows(
+        include_str!(
+            "../../tamis-theory/tests/fixtures/tinyset_reference.json"
+        ),
+        block,
+    )
+}
+
+fn rows(file: &str, block: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(file).unwrap();
     all[block].as_array().unwrap().clone()
 }
 
@@ -293,6 +308,138 @@ fn tracking_bits_save_reads() {
     same("fpr", &got["fpr"], number(&row["fpr_a12"]));
 }
 
+const TINYSET: &str = "bits_per_key load chains array_bits fpr_union \
+                       fpr_one_size fpr_fresh spilled fpr_replaced freed_slots \
+                       fpr_refilled";
+
+#[test]
+fn tinyset_rates() {
+    let mut rows = 0;
+    for row in tinyset_reference("rates") {
+        // Below, the longer remainders of the reference show.
+        if number(&row["exact"]) < 9e-5 {
+            continue;
+        }
+        rows += 1;
+        let [chains, array] = ["L", "A"].map(|key| row[key].as_u64().unwrap());
+        let what = |bits: u64| {
+            let mean = &row["mean"];
+            format!(
+                "fpr --scheme tinyset --block-bits {bits} --chains {chains} \
+                 --load {mean}"
+            )
+        };
+        let bits = chains + array;
+        let got = json(&what(bits));
+        has_exactly(&got, &format!("{FPR} {TINYSET}"));
+        let context = format!("{row}");
+        same(&context, &got["fpr"], number(&row["exact"]));
+        same(&context, &got["fpr_union"], number(&row["union"]));
+        assert_eq!(got["fpr_union"], got["fpr_paper_approximation"]);
+        same(&context, &got["fpr_one_size"], number(&row["one_size"]));
+        same(
+            &context,
+            &got["bits_per_key"],
+            bits as f64 / number(&row["mean"]),
+        );
+        for (field, want) in [
+            ("probes", 0),
+            ("chains", chains),
+            ("array_bits", array),
+            ("payload_bits", array),
+        ] {
+            assert_eq!(got[field], want, "{field}");
+        }
+        assert_eq!(
+            (&got["reads_hit"], &got["reads_miss"]),
+            (&1.0.into(), &1.0.into())
+        );
+        // With removals, one bit of the block tells freed slots.
+        let got = json(&(what(bits) + " --removable"));
+        assert_eq!(got["array_bits"], array);
+        same(&context, &got["fpr"], number(&row["removable"]));
+    }
+    assert_eq!(rows, 19);
+}
+
+#[test]
+fn tinyset_by_memory() {
+    let mut rows = 0;
+    for table in ["table5", "table6"] {
+        for row in tinyset_reference(table) {
+            rows += 1;
+            let [chains, array] =
+                ["L", "A"].map(|key| row[key].as_u64().unwrap());
+            let what = format!(
+                "fpr --scheme tinyset --block-bits {} --chains {chains} \
+                 --bits-per-key {}",
+                chains + array,
+                row["bits_exact"]
+            );
+            let got = json(&what);
+            let gap = number(&got["fpr"]) / number(&row["eps"]) - 1.0;
+            // Three digits of memory.
+            assert!(gap.abs() < 1e-3, "{what} {gap}");
+        }
+    }
+    assert_eq!(rows, 7);
+    // An eighth of the bits are chains if nothing is said.
+    let got = json("fpr --scheme tinyset --block-bits 256 --bits-per-key 10");
+    assert_eq!(got["chains"], 32);
+}
+
+#[test]
+fn tinyset_in_use() {
+    let mut rows = 0;
+    // The blocks of those runs set one of 512 bits aside.
+    let what = "fpr --scheme tinyset --block-bits 511 --chains 64 \
+                --removable --load";
+    for row in tinyset_reference("fig15") {
+        rows += 1;
+        let replaced = number(&row["percent"]) / 100.0;
+        let mean = &row["mean"];
+        let got = json(&format!("{what} {mean} --replaced {replaced}"));
+        let gap = 100.0 * number(&got["freed_slots"]) - number(&row["freed"]);
+        assert!(gap.abs() < 0.2, "{row} {gap}");
+        assert!(number(&got["fpr_replaced"]) > number(&got["fpr"]));
+        assert_eq!(got["fpr_refilled"], Value::Null);
+    }
+    for row in tinyset_reference("growth") {
+        rows += 1;
+        let times = &row["doublings"];
+        let got = json(&format!("{what} 39 --doublings {times}"));
+        let part = number(&got["fpr_refilled"]) / number(&row["fpr"]);
+        assert!((0.975..1.01).contains(&part), "{row} {part}");
+    }
+    assert_eq!(rows, 11 + 6);
+}
+
+#[test]
+fn tinyset_of_two_levels() {
+    let mut rows = 0;
+    for row in tinyset_reference("two_level") {
+        rows += 1;
+        let what = format!(
+            "fpr --scheme tinyset --chains 64 --bits-per-key {} --cap {} \
+             --ratio {}",
+            row["bits"], row["cap"], row["ratio"]
+        );
+        let got = json(&what);
+        has_exactly(&got, &format!("{FPR} {TINYSET}"));
+        assert_eq!(got["array_bits"], 447);
+        assert_eq!(got["fpr_union"], Value::Null);
+        same(&what, &got["bits_per_key"], number(&row["bits"]));
+        // Measured on one filter each.
+        let rate = number(&row["fpr"]) / number(&got["fpr"]);
+        assert!((0.975..1.01).contains(&rate), "{what} {rate}");
+        let reads = number(&got["reads_miss"]) - number(&row["reads"]);
+        assert!(reads.abs() < 8e-4, "{what} {reads}");
+        let more = number(&got["reads_hit"]) - 1.0;
+        same(&what, &got["spilled"], more);
+    }
+    assert_eq!(rows, 7);
+}
+
 #[test]
 fn tuned_designs() {
     let mut rows = 0;
@@ -376,6 +523,10 @@ fn pictures() {
             "fpr --scheme split --bits-per-key 6 --probes 5",
             ["split, 5 probes", "blocked, 5 probes", "6 bits per key"],
         ),
+        (
+            "fpr --scheme tinyset --load 39",
+            ["tinyset", "blocked, best probes", "13.1282 bits per key"],
+        ),
     ] {
         let text = done(&format!("{arguments} --plot {}", path.display()));
         assert!(text.lines().count() >= 3, "{text}");
@@ -408,6 +559,12 @@ fn errors_are_one_line() {
         ("fpr --scheme blocked --bits-per-key 8 --choices 3", "--choices"),
         ("fpr --scheme multilevel --bits-per-key 8 --overflow 0.1", "single"),
         ("fpr --scheme bloom --bits-per-key 8 --probes 0", "probes"),
+        ("fpr --scheme blocked --load 8", "--load"),
+        ("fpr --scheme split --bits-per-key 8 --removable", "tinyset"),
+        ("fpr --scheme tinyset --bits-per-key 8 --probes 5", "--probes"),
+        ("fpr --scheme tinyset --load nan", "load"),
+        ("fpr --scheme tinyset --load 39 --chains 512", "chains"),
+        ("fpr --scheme tinyset --load 39 --cap 500 --ratio 9", "cap"),
         (
             "fpr --scheme single --block-bits 64 --bits-per-key 8 \
              --tracking-bits 64",

@@ -1,5 +1,6 @@
 //! Experiments and plots: what the documents show, drawn again on demand.
 
+mod balanced_tinyset;
 mod plots;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Draw what the documents show.
+/// Draw and measure what the documents show.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -22,11 +23,20 @@ enum Verb {
         #[arg(long, default_value = "docs/img")]
         directory: PathBuf,
     },
+    /// Measure fingerprint blocks in levels that refuse keys
+    BalancedTinyset {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> ExitCode {
-    let Verb::Plots { directory } = Cli::parse().verb;
-    match plots::draw(&directory) {
+    let result = match Cli::parse().verb {
+        Verb::Plots { directory } => plots::draw(&directory),
+        Verb::BalancedTinyset { json } => balanced_tinyset::run(json),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tamis-lab: {error}");

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Threads, insert_all, load, save};
-use crate::failure::{Failure, Outcome, Result};
+use super::{Change, Threads, insert_all};
+use crate::failure::{Outcome, Result};
 use crate::keys::{Feed, KeyArgs};
 use crate::report::Report;
 
@@ -30,41 +30,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What tells one version of a file from the next. Every writer here
-/// replaces the file by a new one, so two of them cannot agree in this.
-#[derive(PartialEq)]
-struct Version {
-    changed: Option<std::time::SystemTime>,
-    #[cfg(unix)]
-    inode: Option<u64>,
-}
-
-impl Version {
-    fn of(path: &std::path::Path) -> Self {
-        let metadata = path.metadata().ok();
-        Self {
-            #[cfg(unix)]
-            inode: metadata.as_ref().map(std::os::unix::fs::MetadataExt::ino),
-            changed: metadata.and_then(|metadata| metadata.modified().ok()),
-        }
-    }
-}
-
 impl Args {
     pub(crate) fn run(&self) -> Result<Outcome> {
-        let version = Version::of(&self.filter);
-        let mut filter = load(&self.filter)?;
+        let (change, mut filter) = Change::begin(&self.filter)?;
         let sources = self.keys.sources()?;
         let feed = Feed::new("adding", &sources, self.keys.format());
         insert_all(&mut filter, feed, &self.threads)?;
-        if Version::of(&self.filter) != version {
-            return Err(Failure::new(format_args!(
-                "{}: changed by someone else while keys were added (nothing \
-                 was written: run the command again)",
-                self.filter.display()
-            )));
-        }
-        save(&filter, &self.filter, true)?;
+        change.save(&filter)?;
         Report::new(&filter).print(self.json)?;
         Ok(Outcome::Yes)
     }

@@ -5,19 +5,21 @@ use std::str::FromStr;
 
 use tamis::{
     AnyFilter, Balanced, BalancedBuilder, Blocked, Bloom, HashId, KeyHasher,
-    Kind, Overflow, Scheme, Split,
+    Kind, Overflow, Scheme, Split, TinySet, TinySetBuilder,
 };
 
-use super::{Output, Size, Threads, parse_items};
+use super::choice::{self, Prefer};
+use super::{BlockSize, Output, Size, Threads, parse_items};
 use crate::failure::{Failure, Outcome, Result};
 use crate::keys::{Feed, KeyArgs, Source};
+use crate::report::Report;
 
 /// Build a filter from a list of keys
 ///
 /// Give the false-positive rate or the bits per key. Files are counted
 /// first; from a pipe or a compressed file without --items, the 8-byte
 /// hashes are kept in a temporary file until their number is known. Repeated
-/// keys do no harm.
+/// keys do no harm, but take room in a filter that stores repeats.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -29,18 +31,28 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
 
-    /// The kind of filter: bloom, blocked, split or balanced; `tamis plan`
-    /// compares them
-    #[arg(long, value_parser = parse_kind, default_value = "blocked")]
-    kind: Kind,
+    /// The kind of filter: bloom, blocked, split, balanced or tinyset;
+    /// `tamis plan` compares them [default: tinyset if that is the smaller
+    /// one and the rate is 0.01% to 3%, otherwise blocked]
+    #[arg(long, value_parser = parse_kind)]
+    kind: Option<Kind>,
+
+    /// What the kind is chosen for if none is named; `speed` takes blocked
+    /// [default: space]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        conflicts_with = "kind",
+        hide_possible_values = true
+    )]
+    prefer: Option<Prefer>,
 
     /// Number of keys to size for, instead of counting them
     #[arg(long, value_name = "N", value_parser = parse_items)]
     items: Option<u64>,
 
-    /// Bits in a block: 512 (a cache line) or 256
-    #[arg(long, value_name = "BITS", default_value_t = 512)]
-    block_bits: u32,
+    #[command(flatten)]
+    block: BlockSize,
 
     /// The hash function: xxh3, or siphash for keys from strangers
     #[arg(long, value_parser = parse::<HashId>, default_value = "xxh3")]
@@ -58,9 +70,66 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    // Last: its heading in the help would cover what follows.
+    // Last: their headings in the help would cover what follows.
+    #[command(flatten)]
+    tinyset: TinySetArgs,
+
     #[command(flatten)]
     balanced: BalancedArgs,
+}
+
+/// The design of a tinyset filter.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Tinyset filters (--kind tinyset)")]
+struct TinySetArgs {
+    /// Let keys be removed with `tamis remove`, for a little more memory.
+    /// Every repeat of a key is stored, so that each can be taken back
+    #[arg(long)]
+    removable: bool,
+
+    /// Levels of blocks: 1, or 2 for the least memory at rates below 0.02%.
+    /// Filters of two levels can be added to, but not removed from, merged,
+    /// folded or grown [default: 1]
+    #[arg(long, value_name = "N")]
+    levels: Option<u32>,
+
+    /// Store a key again when it is added again
+    #[arg(long)]
+    repeats: bool,
+}
+
+impl TinySetArgs {
+    /// Refuses what would be ignored.
+    fn check(&self, kind: Option<Kind>) -> Result<()> {
+        let refuse = |why: &str| Err(Failure::new(why));
+        let Self { removable, levels, repeats } = *self;
+        let some = removable || levels.is_some() || repeats;
+        if some && kind != Some(Kind::TinySet) {
+            return refuse("options of tinyset filters need --kind tinyset");
+        }
+        match levels {
+            None | Some(1) => Ok(()),
+            Some(2) if removable => refuse(
+                "--removable needs one level: what has moved to a second \
+                 cannot be found again",
+            ),
+            Some(2) => Ok(()),
+            Some(_) => refuse("--levels: expected 1 or 2"),
+        }
+    }
+
+    fn apply(&self, mut builder: TinySetBuilder) -> TinySetBuilder {
+        if self.removable {
+            builder = builder.removable();
+        }
+        if self.levels == Some(2) {
+            builder = builder.two_level();
+        }
+        if self.repeats {
+            builder = builder.repeats();
+        }
+        builder
+    }
 }
 
 /// The design of a balanced filter. Any of these asks for a particular one,
@@ -134,9 +203,9 @@ impl BalancedArgs {
     }
 
     /// Refuses what would be ignored.
-    fn check(&self, kind: Kind) -> Result<()> {
+    fn check(&self, kind: Option<Kind>) -> Result<()> {
         let refuse = |why: &str| Err(Failure::new(why));
-        if kind != Kind::Balanced && !self.is_empty() {
+        if kind != Some(Kind::Balanced) && !self.is_empty() {
             return refuse("options of balanced filters need --kind balanced");
         }
         let single = self.scheme == Some(Scheme::Single);
@@ -192,19 +261,22 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Outcome> {
         self.output.check()?;
         self.balanced.check(self.kind)?;
+        self.tinyset.check(self.kind)?;
         let hasher = self.hasher()?;
+        let empty = self.empty(hasher)?;
         // Before the keys are read: a wrong setting should not take hours.
-        self.empty(0, hasher)?;
+        empty(0)?;
         let sources = self.keys.sources()?;
         let filter = match self.items {
-            Some(items) => self.build(items, hasher, &sources)?,
+            Some(items) => self.build(empty(items)?, &sources)?,
             None if sources.iter().all(Source::is_rereadable) => {
                 let items = self.count(&sources)?;
-                self.build(items, hasher, &sources)?
+                self.build(empty(items)?, &sources)?
             }
-            None => self.build_from_spool(hasher, &sources)?,
+            None => self.build_from_spool(&hasher, empty, &sources)?,
         };
-        self.output.write(&filter, self.json)?;
+        self.output.write(&filter)?;
+        Report::new(&filter).print(self.json)?;
         Ok(Outcome::Yes)
     }
 
@@ -223,32 +295,49 @@ impl Args {
         Ok(KeyHasher::new(self.hash, seed)?)
     }
 
-    fn empty(&self, items: u64, hasher: KeyHasher) -> Result<AnyFilter> {
+    fn kind(&self, block_bits: u32) -> Result<Kind> {
+        if let Some(kind) = self.kind {
+            return Ok(kind);
+        }
+        let prefer = self.prefer.unwrap_or(Prefer::Space);
+        Ok(choice::one_line(&self.size, block_bits, prefer)?)
+    }
+
+    /// What makes empty filters for a number of items: the design is found
+    /// once.
+    fn empty(&self, hasher: KeyHasher) -> Result<Box<Empty>> {
+        let block_bits = self.block.bits()?;
         macro_rules! build {
             ($kind:ident) => {
                 build!($kind, $kind::builder())
             };
             ($kind:ident, $builder:expr) => {{
-                let mut builder = $builder
-                    .items(items)
-                    .block_bits(self.block_bits)
-                    .hasher(hasher);
+                let mut builder =
+                    $builder.block_bits(block_bits).hasher(hasher);
                 if let Some(fpr) = self.size.fpr {
                     builder = builder.fpr(fpr);
                 }
                 if let Some(bits) = self.size.bits_per_key {
                     builder = builder.bits_per_key(bits);
                 }
-                AnyFilter::$kind(builder.build()?)
+                let builder = builder.resolve()?;
+                Box::new(move |items| {
+                    let builder = Clone::clone(&builder).items(items);
+                    builder.build().map(AnyFilter::$kind)
+                })
             }};
         }
-        Ok(match self.kind {
+        Ok(match self.kind(block_bits)? {
             Kind::Bloom => build!(Bloom),
             Kind::Blocked => build!(Blocked),
             Kind::Split => build!(Split),
             Kind::Balanced => {
                 let builder = self.balanced.apply(Balanced::builder());
                 build!(Balanced, builder)
+            }
+            Kind::TinySet => {
+                let builder = self.tinyset.apply(TinySet::builder());
+                build!(TinySet, builder)
             }
             other => {
                 return Err(Failure::new(format_args!(
@@ -267,11 +356,9 @@ impl Args {
 
     fn build(
         &self,
-        items: u64,
-        hasher: KeyHasher,
+        mut filter: AnyFilter,
         sources: &[Source],
     ) -> Result<AnyFilter> {
-        let mut filter = self.empty(items, hasher)?;
         let feed = Feed::new("building", sources, self.keys.format());
         super::insert_all(&mut filter, feed, &self.threads)?;
         Ok(filter)
@@ -281,7 +368,8 @@ impl Args {
     /// filter to put them in.
     fn build_from_spool(
         &self,
-        hasher: KeyHasher,
+        hasher: &KeyHasher,
+        empty: impl Fn(u64) -> tamis::Result<AnyFilter>,
         sources: &[Source],
     ) -> Result<AnyFilter> {
         let mut spool =
@@ -291,7 +379,7 @@ impl Args {
         let mut feed = Feed::new("hashing", sources, self.keys.format());
         while let Some(chunk) = feed.next() {
             hashes.clear();
-            if let Err(failure) = chunk.hash(&hasher, &mut hashes) {
+            if let Err(failure) = chunk.hash(hasher, &mut hashes) {
                 feed.fail(failure);
             }
             items += hashes.len() as u64;
@@ -302,7 +390,7 @@ impl Args {
             }
         }
         feed.finish()?;
-        let mut filter = self.empty(items, hasher)?;
+        let mut filter = empty(items)?;
         let mut spool =
             spool.into_inner().map_err(|error| spool_error(error.error()))?;
         spool.rewind().map_err(|error| spool_error(&error))?;
@@ -333,6 +421,9 @@ impl Args {
         fault.map_or(Ok(filter), Err)
     }
 }
+
+/// Makes an empty filter for a number of items.
+type Empty = dyn Fn(u64) -> tamis::Result<AnyFilter>;
 
 /// Hashes kept in memory before the temporary file is created.
 const SPOOL_MEMORY: usize = 32 << 20;

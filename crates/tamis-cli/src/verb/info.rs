@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use super::open;
 use crate::failure::{Outcome, Result};
-use crate::report::Report;
+use crate::report::{Loads, Report};
 
 /// Show what a filter holds and how well it does
 ///
 /// The false-positive rate shown is computed from the bits really set, not
-/// from the target the filter was built for.
+/// from the target the filter was built for. A tinyset filter also shows how
+/// many of its blocks hold how many keys.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The filter to describe
@@ -23,7 +24,18 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Outcome> {
-        Report::new(&open(&self.filter)?).print(self.json)?;
+        let filter = open(&self.filter)?;
+        let report = Report::new(&filter);
+        match (filter.loads(), self.json) {
+            (None, json) => report.print(json)?,
+            (Some(loads), true) => {
+                report.print_json_with(&Loads::from(&loads))?;
+            }
+            (Some(loads), false) => {
+                report.print(false)?;
+                Loads::from(&loads).print()?;
+            }
+        }
         Ok(Outcome::Yes)
     }
 }

@@ -2,11 +2,14 @@
 
 pub(crate) mod add;
 pub(crate) mod build;
+mod choice;
 pub(crate) mod fold;
+pub(crate) mod grow;
 pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod query;
+pub(crate) mod remove;
 pub(crate) mod theory;
 pub(crate) mod verify;
 
@@ -14,11 +17,13 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use serde::Serialize;
 use tamis::{AnyFilter, Filter, Mapped, Persist};
+use tamis_theory::Prediction;
 
 use crate::failure::{Failure, Result};
 use crate::keys::{Chunk, Feed};
-use crate::report::Report;
+use crate::report::{self, Report};
 
 /// Where a verb writes its filter.
 #[derive(clap::Args)]
@@ -52,10 +57,8 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the filter and says what it is.
-    pub(crate) fn write(&self, filter: &AnyFilter, json: bool) -> Result<()> {
-        save(filter, &self.output, self.force)?;
-        Report::new(filter).print(json)
+    pub(crate) fn write(&self, filter: &AnyFilter) -> Result<()> {
+        save(filter, &self.output, self.force)
     }
 }
 
@@ -75,6 +78,78 @@ fn load(path: &Path) -> Result<AnyFilter> {
     filter.into_owned().map_err(|error| Failure::file(path, &error))
 }
 
+/// A filter that is about to be replaced by a changed one.
+struct Change<'a> {
+    path: &'a Path,
+    version: Version,
+}
+
+/// What tells one version of a file from the next. Every writer here
+/// replaces the file by a new one, so two of them cannot agree in this.
+#[derive(PartialEq)]
+struct Version {
+    changed: Option<std::time::SystemTime>,
+    #[cfg(unix)]
+    inode: Option<u64>,
+}
+
+impl Version {
+    fn of(path: &Path) -> Self {
+        let metadata = path.metadata().ok();
+        Self {
+            #[cfg(unix)]
+            inode: metadata.as_ref().map(std::os::unix::fs::MetadataExt::ino),
+            changed: metadata.and_then(|metadata| metadata.modified().ok()),
+        }
+    }
+}
+
+impl<'a> Change<'a> {
+    fn begin(path: &'a Path) -> Result<(Self, AnyFilter)> {
+        let version = Version::of(path);
+        Ok((Self { path, version }, load(path)?))
+    }
+
+    /// Replaces the file in one step, if it still is the one that was read.
+    fn save(&self, filter: &AnyFilter) -> Result<()> {
+        if Version::of(self.path) != self.version {
+            return Err(Failure::new(format_args!(
+                "{}: changed by someone else meanwhile (nothing was written: \
+                 run the command again)",
+                self.path.display()
+            )));
+        }
+        save(filter, self.path, true)
+    }
+}
+
+/// The false-positive rate of a result, told before there is one.
+#[derive(Serialize)]
+struct Forecast {
+    /// None if it is a kind whose bits have to be put together to know.
+    predicted_fpr: Option<f64>,
+}
+
+impl Forecast {
+    /// People read it before the work is done, machines at the end.
+    fn tell(predicted_fpr: Option<f64>, json: bool) -> Result<Self> {
+        if let (Some(fpr), false) = (predicted_fpr, json) {
+            let value = format!("{} false positives", report::rate(fpr));
+            report::row(&mut std::io::stdout().lock(), "predicted", &value)?;
+        }
+        Ok(Self { predicted_fpr })
+    }
+
+    /// Says what came of it.
+    fn report(&self, filter: &AnyFilter, json: bool) -> Result<()> {
+        let report = Report::new(filter);
+        match json {
+            true => report.print_json_with(self),
+            false => report.print(false),
+        }
+    }
+}
+
 /// What decides the size of a filter: one of the two.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
@@ -86,6 +161,46 @@ pub(crate) struct Size {
     /// The memory there is, in bits per key
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
+}
+
+impl Size {
+    /// What the theory says, asked by the rate or by the memory.
+    fn predict(
+        &self,
+        by_fpr: impl Fn(f64) -> tamis_theory::Result<Prediction>,
+        by_bits: impl Fn(f64) -> tamis_theory::Result<Prediction>,
+    ) -> tamis_theory::Result<Prediction> {
+        match (self.fpr, self.bits_per_key) {
+            (Some(fpr), _) => by_fpr(fpr),
+            // clap requires one of the two.
+            (None, bits) => by_bits(bits.unwrap_or_default()),
+        }
+    }
+}
+
+/// The size of a block, one way or the other.
+#[derive(clap::Args)]
+pub(crate) struct BlockSize {
+    /// Bytes in a block: 64 (a cache line) or 32 [default: 64]
+    #[arg(long, value_name = "BYTES", conflicts_with = "block_bits")]
+    block_bytes: Option<u32>,
+
+    /// The same in bits: 512 or 256
+    #[arg(long, value_name = "BITS")]
+    block_bits: Option<u32>,
+}
+
+impl BlockSize {
+    fn bits(&self) -> Result<u32> {
+        match (self.block_bytes, self.block_bits) {
+            (None, None) | (Some(64), _) | (_, Some(512)) => Ok(512),
+            (Some(32), _) | (_, Some(256)) => Ok(256),
+            (Some(_), _) => {
+                Err(Failure::new("--block-bytes: expected 64 or 32"))
+            }
+            _ => Err(Failure::new("--block-bits: expected 512 or 256")),
+        }
+    }
 }
 
 /// How many threads to use.

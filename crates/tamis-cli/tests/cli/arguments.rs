@@ -1,6 +1,6 @@
 //! Arguments that make no sense.
 
-use crate::support::{Lab, Run};
+use crate::support::{KINDS, Lab, Run};
 
 /// Status 2, a message, no output, no file.
 #[track_caller]
@@ -33,7 +33,7 @@ fn sizes_that_are_none() {
         } else {
             format!("--fpr {rate}")
         };
-        for kind in ["bloom", "blocked", "split"] {
+        for kind in KINDS {
             nonsense(&lab, &format!("build keys -o new --kind {kind} {rate}"));
         }
         nonsense(&lab, &format!("plan --items 1000 {rate}"));
@@ -77,7 +77,7 @@ fn sizes_that_are_none() {
 fn sizes_beyond_memory() {
     let lab = lab();
     for items in ["1e15", "9e15", "18446744073709551615"] {
-        for kind in ["bloom", "blocked", "split"] {
+        for kind in KINDS {
             let message = lab.refused(&format!(
                 "build keys -o new --fpr 0.01 --items {items} --kind {kind}"
             ));
@@ -100,6 +100,15 @@ fn settings_that_do_not_exist() {
         "--block-bits 1024",
         "--block-bits=-512",
         "--block-bits x",
+        "--block-bytes 512",
+        "--block-bytes 0",
+        "--block-bytes 64 --block-bits 512",
+        "--prefer size",
+        "--prefer speed --kind blocked",
+        "--kind tinyset --levels 0",
+        "--kind tinyset --levels 3",
+        "--kind tinyset --levels x",
+        "--kind tinyset --levels 2 --removable",
         "--hash md5",
         "--hash=",
         "--seed x",
@@ -145,10 +154,15 @@ fn commands_that_say_too_little_or_too_much() {
         "query good - -",
         "add",
         "add good keys -k apple",
+        "remove",
+        "remove good keys -k apple",
         "merge -o new",
         "merge good",
         "fold good",
         "fold -o new",
+        "grow",
+        "grow -o new",
+        "grow good --force",
         "info",
         "info good good",
         "verify",

@@ -122,7 +122,11 @@ fn the_plan_recommends_it_only_where_it_pays() {
         }
     }
     let plan = lab
-        .run("plan --items 1e6 --bits-per-key 24 --miss-share 0.1 --json")
+        .run(
+            "plan --items 1e6 --bits-per-key 24 --miss-share 0.1 \
+             --prefer speed --json",
+        )
         .json();
     assert_eq!(plan["recommended"], "balanced");
+    assert_eq!(plan["options"], "--kind balanced");
 }

@@ -1,8 +1,6 @@
 //! Files that are not, or no longer, filters.
 
-use crate::support::{KINDS, Lab, Run, lines};
-
-const HEADER: usize = 128;
+use crate::support::{KINDS, Lab, Run, header, lines};
 
 fn verify(lab: &Lab) -> Run {
     let run = lab.run("verify bad");
@@ -19,9 +17,12 @@ fn refused_by_all(lab: &Lab) -> Vec<String> {
         "info bad",
         "info --json bad",
         "add bad keys",
+        "remove bad keys",
         "merge bad good -o out",
         "merge good bad -o out",
         "fold bad -o out",
+        "grow bad",
+        "grow bad -o out",
     ]
     .map(|command| lab.refused(command))
     .into()
@@ -39,7 +40,8 @@ fn a_damaged_payload_is_found_and_never_passed_on() {
     for kind in KINDS {
         let lab = lab(kind);
         let good = lab.read("good");
-        for at in [HEADER, HEADER + good.len() / 2, good.len() - 1] {
+        let header = header(&good);
+        for at in [header, header + good.len() / 2, good.len() - 1] {
             let at = at.min(good.len() - 1);
             for mask in [1, 0x80, 0xff] {
                 let mut bytes = good.clone();
@@ -49,9 +51,11 @@ fn a_damaged_payload_is_found_and_never_passed_on() {
                 assert!(message.contains("bad: checksum"), "{message}");
                 for command in [
                     "add bad keys",
+                    "remove bad keys",
                     "merge bad good -o out",
                     "merge good bad -o out",
                     "fold bad -o out",
+                    "grow bad",
                 ] {
                     let message = lab.refused(command);
                     assert!(message.contains("bad: checksum"), "{message}");
@@ -72,7 +76,8 @@ fn a_damaged_header_is_found_by_everyone() {
         let good = lab.read("good");
         // Every field: magic, version, kind, hash, flags, seed, lengths,
         // counts, rate, geometry, section table, checksum.
-        for at in (0..HEADER).step_by(5).chain(HEADER - 8..HEADER) {
+        let header = header(&good);
+        for at in (0..header).step_by(5).chain(header - 8..header) {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << (at % 8);
             lab.write("bad", &bytes);

@@ -11,7 +11,7 @@ fn check(format: &str, input: &[u8], keys: &Keys) {
     lab.write("keys", input);
     let what = String::from_utf8_lossy(&input[..input.len().min(60)]);
     let what = format!("{format}: {what:?}");
-    let want = expected("blocked", keys, 0.001);
+    let want = expected("tinyset", keys, 0.001);
     let settings = format!("--fpr 0.001 --key-format {format} --force -o f");
     let items = keys.len();
 
@@ -120,7 +120,7 @@ fn keys_of_every_length_survive_the_reading() {
                 let lab = Lab::new();
                 lab.feed("build -o f --fpr 0.001", &input).done();
                 assert!(
-                    lab.read("f") == expected("blocked", &keys, 0.001),
+                    lab.read("f") == expected("tinyset", &keys, 0.001),
                     "{before} bytes, then {len}, ended: {ended}"
                 );
             }

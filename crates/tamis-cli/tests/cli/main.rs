@@ -16,3 +16,4 @@ mod reports;
 mod sizing;
 mod statistics;
 mod support;
+mod tinyset;

@@ -1,6 +1,6 @@
 //! Several filters into one, and one into half of itself.
 
-use crate::support::{KINDS, Lab, lines};
+use crate::support::{BLOOM_KINDS, KINDS, Lab, lines};
 
 #[test]
 fn merged_shards_are_the_direct_build() {
@@ -8,7 +8,7 @@ fn merged_shards_are_the_direct_build() {
     for shard in 0..4 {
         lab.write(&format!("{shard}.txt"), lines(shard, 3_000));
     }
-    for kind in KINDS {
+    for kind in BLOOM_KINDS {
         let settings =
             format!("--kind {kind} --items 12000 --fpr 0.005 --force");
         for shard in 0..4 {
@@ -45,13 +45,14 @@ fn merging_refuses_what_differs_and_names_it() {
         lab.run(&format!("build -k apple -o {name} {settings}")).done();
     };
     // 20 blocks each, where the number of blocks is not the point.
-    let base = "--items 1000 --bits-per-key 10";
+    let base = "--items 1000 --bits-per-key 10 --kind blocked";
     build("base", base);
     build("same", base);
-    build("kind", &format!("{base} --kind split"));
-    build("blocks", "--items 2000 --bits-per-key 10");
-    build("block-bits", "--items 500 --bits-per-key 10 --block-bits 256");
-    build("probes", "--items 500 --bits-per-key 20");
+    build("kind", &base.replace("blocked", "split"));
+    build("blocks", &base.replace("1000", "2000"));
+    let half = base.replace("1000", "500");
+    build("block-bits", &format!("{half} --block-bits 256"));
+    build("probes", &half.replace("10 ", "20 "));
     build("hash", &format!("{base} --hash siphash --seed 0"));
     build("seed", &format!("{base} --seed 1"));
     for other in ["kind", "blocks", "block-bits", "probes", "hash", "seed"] {
@@ -79,7 +80,7 @@ fn folded_filters_are_the_direct_build_of_half_the_size() {
     let lab = Lab::new();
     let members = lines(1, 4_000);
     lab.write("keys", &members);
-    for kind in KINDS {
+    for kind in BLOOM_KINDS {
         let settings =
             format!("build keys --kind {kind} --bits-per-key 16 --force");
         // 640 blocks; half of them is the size for half the items.

@@ -97,7 +97,9 @@ fn a_pipe_in_place_of_a_filter_is_refused_at_once() {
     let made =
         std::process::Command::new("mkfifo").arg(lab.path("pipe")).status();
     assert!(made.unwrap().success());
-    for verb in ["info", "verify", "query -k a", "add -k a"] {
+    for verb in
+        ["info", "verify", "query -k a", "add -k a", "remove -k a", "grow"]
+    {
         let child = lab
             .command(&format!("{verb} pipe"))
             .stdout(Stdio::piped())
@@ -123,6 +125,9 @@ fn refusals_do_not_wait_for_the_keys() {
         "query missing",
         "add missing",
         "add keys",
+        "remove missing",
+        "remove keys",
+        "remove f",
     ] {
         let mut child = lab
             .command(arguments)

@@ -1,9 +1,10 @@
 //! What `info` and `plan` say.
 
 use serde_json::Value;
+use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Prediction, blocked, split, standard};
 
-use crate::support::{KINDS, Lab, lines};
+use crate::support::{KINDS, Lab, agree, header, lines};
 
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
@@ -18,7 +19,7 @@ fn info_tells_all_there_is() {
             "build keys -o {kind} --kind {kind} --fpr 0.01 --seed 77 --json"
         ));
         let info = lab.info(kind);
-        assert_eq!(build.json(), info, "build and info disagree");
+        agree(&build.json(), &info);
         for name in [
             "kind",
             "format_version",
@@ -32,6 +33,7 @@ fn info_tells_all_there_is() {
             "design_fpr",
             "reads_hit",
             "reads_miss",
+            "saturated_blocks",
             "over_design",
         ] {
             assert!(!info[name].is_null(), "{kind}: no {name} in {info}");
@@ -43,20 +45,23 @@ fn info_tells_all_there_is() {
         assert_eq!(info["items"], 30_000);
         assert_eq!(info["design_items"], 30_000);
         assert_eq!(info["over_design"], false);
-        let bytes = lab.read(kind).len();
+        let file = lab.read(kind);
+        let bytes = file.len();
         assert_eq!(info["bytes"], bytes);
 
         let design = match kind {
             "bloom" => standard::for_fpr(0.01),
             "blocked" => blocked::for_fpr(512, 0.01),
-            _ => split::for_fpr(512, 0.01),
+            "split" => split::for_fpr(512, 0.01),
+            _ => tinyset::for_fpr(Block::new(512, 64), 0.01),
         };
         let design = design.unwrap();
         // Kept to seven digits.
         close(&info["design_fpr"], design.fpr, 1e-7);
         // Whole blocks, an even number of them: two in some 590.
         close(&info["bits_per_key"], design.bits_per_key, 0.004);
-        let header_apart = (bytes - 128) as f64 * 8.0 / 30_000.0;
+        let blocks = bytes - header(&file);
+        let header_apart = blocks as f64 * 8.0 / 30_000.0;
         close(&info["bits_per_key"], header_apart, 1e-9);
         close(&info["expected_fpr"], 0.01, 0.05);
         close(&info["reads_hit"], design.reads_hit, 1e-9);
@@ -90,7 +95,7 @@ fn a_filter_over_its_design_says_so() {
         let before = lab.info(kind);
         assert_eq!(before["over_design"], false);
         let after = lab.run(&format!("add {kind} more --json")).json();
-        assert_eq!(after, lab.info(kind));
+        agree(&after, &lab.info(kind));
         assert_eq!(after["over_design"], true, "{kind}");
         assert_eq!(after["design_fpr"], before["design_fpr"]);
         assert!(float(&after["expected_fpr"]) > 0.2, "{kind}: {after}");
@@ -134,7 +139,7 @@ fn seeds_are_random_where_they_guard_and_fixed_where_asked() {
 #[test]
 fn plans_are_the_theory() {
     let lab = Lab::new();
-    let check = |size: &str, expected: [(&str, Prediction); 3]| {
+    let check = |size: &str, expected: [(&str, Prediction); 4]| {
         let plan = lab
             .run(&format!("plan --items 1e9 {size} --json --miss-share 0.75"))
             .json();
@@ -159,6 +164,7 @@ fn plans_are_the_theory() {
             close(&design["bytes"], 1.25e8 * theory.bits_per_key, 1e-7);
         }
     };
+    let line = Block::new(512, 64);
     for fpr in [0.05, 0.01, 0.001, 1e-6] {
         check(
             &format!("--fpr {fpr}"),
@@ -166,6 +172,7 @@ fn plans_are_the_theory() {
                 ("bloom", standard::for_fpr(fpr).unwrap()),
                 ("blocked", blocked::for_fpr(512, fpr).unwrap()),
                 ("split", split::for_fpr(512, fpr).unwrap()),
+                ("tinyset", tinyset::for_fpr(line, fpr).unwrap()),
             ],
         );
     }
@@ -176,6 +183,7 @@ fn plans_are_the_theory() {
                 ("bloom", standard::best(bits).unwrap()),
                 ("blocked", blocked::best(512, bits).unwrap()),
                 ("split", split::best(512, bits).unwrap()),
+                ("tinyset", tinyset::predict(line, 512.0 / bits).unwrap()),
             ],
         );
     }

@@ -9,9 +9,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tamis::{AnyFilter, Blocked, Bloom, Insert, Persist, Split};
+use tamis::{AnyFilter, Blocked, Bloom, Insert, Persist, Split, TinySet};
 
-pub(crate) const KINDS: [&str; 3] = ["bloom", "blocked", "split"];
+pub(crate) const KINDS: [&str; 4] = ["bloom", "blocked", "split", "tinyset"];
+
+/// Those whose bits are the same whatever the order of the keys.
+pub(crate) const BLOOM_KINDS: [&str; 3] = ["bloom", "blocked", "split"];
 
 /// A directory that disappears with the test. The program runs inside it,
 /// so files go by bare names, and keeps its temporary files there too, so
@@ -215,6 +218,19 @@ pub(crate) fn integers(stream: u64, count: u64) -> Vec<u8> {
     (0..count).flat_map(|i| number(stream, i).to_le_bytes()).collect()
 }
 
+/// The length of a file's header, as the file says.
+pub(crate) fn header(file: &[u8]) -> usize {
+    u16::from_le_bytes([file[64], file[65]]).into()
+}
+
+/// Every field that a verb reports is the one that `info` shows.
+#[track_caller]
+pub(crate) fn agree(report: &Value, info: &Value) {
+    for (name, value) in report.as_object().unwrap() {
+        assert_eq!(value, &info[name], "{name}");
+    }
+}
+
 /// The file the library makes of these keys, one inserted after the other.
 pub(crate) fn expected<K: AsRef<[u8]>>(
     kind: &str,
@@ -232,6 +248,7 @@ pub(crate) fn expected<K: AsRef<[u8]>>(
         "bloom" => build!(Bloom),
         "blocked" => build!(Blocked),
         "split" => build!(Split),
+        "tinyset" => build!(TinySet),
         other => panic!("no kind {other}"),
     };
     for key in keys {

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 use tamis_theory::balanced::{Lookup, list};
+use tamis_theory::tinyset::{Block, two_level::TwoLevel};
 use tamis_theory::{MAX_PROBES, Prediction, blocked, split, standard};
 
 use super::plot::{self, Axis, Curve, Legend, Look};
+use super::tinyset::{Facts, Tinyset, Use};
 use super::{Answer, Plot, Show, digits, threshold};
 use crate::failure::{Failure, Outcome, Result};
 
@@ -22,19 +24,39 @@ use crate::failure::{Failure, Outcome, Result};
 /// of a lookup that stops at the first "maybe" follow, and those where the
 /// coin p is a hash of the key (without tracking bits). The overflow list is
 /// not counted in beta.
+///
+/// tinyset keeps fingerprints that share the bits of their block. Its rate is
+/// exact too, 1-prod(1-p) over the entries of a block; the paper adds up p
+/// (its Section 4.3). With --cap and --ratio, full blocks move a chain of
+/// keys to a second level, which beta includes.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The kind of filter
     #[arg(long)]
     scheme: Scheme,
 
-    /// B: bits of a block, a power of two (bloom has no blocks)
+    /// B: bits of a block, a power of two except for tinyset (bloom has no
+    /// blocks)
     #[arg(long, value_name = "B", default_value_t = 512)]
     block_bits: u32,
 
     /// beta: memory per key
-    #[arg(long, value_name = "BETA", allow_negative_numbers = true)]
-    bits_per_key: f64,
+    #[arg(
+        long,
+        value_name = "BETA",
+        allow_negative_numbers = true,
+        required_unless_present = "load"
+    )]
+    bits_per_key: Option<f64>,
+
+    /// r: keys per block instead of beta, for tinyset
+    #[arg(
+        long,
+        value_name = "R",
+        allow_negative_numbers = true,
+        conflicts_with = "bits_per_key"
+    )]
+    load: Option<f64>,
 
     /// k: bits set per key [default: the best number]
     #[arg(long, value_name = "K")]
@@ -59,6 +81,41 @@ pub(super) struct Args {
     #[arg(long, value_name = "T")]
     tracking_bits: Option<u32>,
 
+    /// L: chains of a block, for tinyset [default: B/8]
+    #[arg(long, value_name = "L")]
+    chains: Option<u32>,
+
+    /// Keys can be removed, for tinyset: the paper's padded form. What
+    /// `build --removable` makes is shown beside it.
+    #[arg(long, conflicts_with = "cap")]
+    removable: bool,
+
+    /// C: keys that a block keeps to itself, for tinyset
+    #[arg(long, value_name = "C", requires = "ratio")]
+    cap: Option<u32>,
+
+    /// Blocks for each block of the second level, for tinyset
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        requires = "cap"
+    )]
+    ratio: Option<f64>,
+
+    /// Keys replaced at random since it was filled, in multiples of all
+    #[arg(
+        long,
+        value_name = "X",
+        allow_negative_numbers = true,
+        requires = "removable"
+    )]
+    replaced: Option<f64>,
+
+    /// Times it was doubled when filled, and filled up again
+    #[arg(long, value_name = "G", requires = "removable")]
+    doublings: Option<u32>,
+
     #[command(flatten)]
     show: Show,
 
@@ -80,6 +137,8 @@ enum Scheme {
     Sequential,
     /// Balanced: one block in each of d levels, Theorem 5
     Multilevel,
+    /// Fingerprints in one block
+    Tinyset,
 }
 
 impl Scheme {
@@ -91,6 +150,7 @@ impl Scheme {
             Scheme::Single => "single",
             Scheme::Sequential => "sequential",
             Scheme::Multilevel => "multilevel",
+            Scheme::Tinyset => "tinyset",
         }
     }
 }
@@ -102,6 +162,7 @@ enum Design {
     Blocked,
     Split,
     Balanced(list::Scheme, Lookup),
+    Tinyset(Tinyset),
 }
 
 #[derive(Serialize)]
@@ -119,6 +180,8 @@ struct Report {
     list_reads: f64,
     #[serde(flatten)]
     balanced: Option<Others>,
+    #[serde(flatten)]
+    tinyset: Option<Facts>,
 }
 
 /// Lookups other than the paper's, for the filters where they differ.
@@ -139,13 +202,19 @@ impl Args {
     }
 
     fn design(&self) -> Result<Design> {
-        use Scheme::{Blocked, Bloom, Multilevel, Sequential, Single, Split};
+        use Scheme::{
+            Blocked, Bloom, Multilevel, Sequential, Single, Split, Tinyset,
+        };
 
         let scheme = self.scheme;
         let walks = matches!(scheme, Sequential | Multilevel);
         let refuses = walks || scheme == Single;
+        let tiny = scheme == Tinyset;
         const WALKS: &str = "sequential and multilevel";
         const REFUSES: &str = "single, sequential and multilevel";
+        const TINY: &str = "tinyset";
+        const BITS: &str =
+            "bloom, blocked, split, single, sequential and multilevel";
         let budget = self.access_budget.is_some();
         let tracking = self.tracking_bits.is_some();
         // A number that changes nothing was meant for something else.
@@ -159,6 +228,11 @@ impl Args {
                 "single",
             ),
             (tracking, refuses, "--tracking-bits", REFUSES),
+            (self.load.is_some(), tiny, "--load", TINY),
+            (self.chains.is_some(), tiny, "--chains", TINY),
+            (self.removable, tiny, "--removable", TINY),
+            (self.cap.is_some(), tiny, "--cap", TINY),
+            (self.probes.is_some(), !tiny, "--probes", BITS),
         ] {
             if given && !fits {
                 return Err(Failure::new(format_args!(
@@ -173,6 +247,7 @@ impl Args {
             Bloom => return Ok(Design::Bloom),
             Blocked => return Ok(Design::Blocked),
             Split => return Ok(Design::Split),
+            Tinyset => return Ok(Design::Tinyset(self.tinyset())),
             Single => list::Scheme::Single {
                 overflow_fraction: self.overflow.unwrap_or(0.005),
             },
@@ -186,8 +261,34 @@ impl Args {
         Ok(Design::Balanced(scheme, lookup))
     }
 
+    fn tinyset(&self) -> Tinyset {
+        let chains = self.chains.unwrap_or(self.block_bits / 8);
+        let block = Block::new(self.block_bits, chains);
+        match (self.cap, self.ratio) {
+            (Some(cap), Some(ratio)) => {
+                Tinyset::Two(TwoLevel { block, cap, ratio })
+            }
+            // The paper's form, which sets no bit aside and pads.
+            _ if self.removable => {
+                Tinyset::One(Block { wildcard: true, ..block })
+            }
+            _ => Tinyset::One(block),
+        }
+    }
+
+    /// Bits per key, given or implied.
+    fn beta(&self, design: Design) -> f64 {
+        match (self.bits_per_key, self.load, design) {
+            (Some(beta), _, _) => beta,
+            // The two are inversely proportional.
+            (None, Some(load), Design::Tinyset(tiny)) => tiny.load(load),
+            // The arguments ask for one of the two.
+            _ => f64::NAN,
+        }
+    }
+
     fn report(&self, design: Design) -> Result<Report> {
-        let (bits, beta) = (self.block_bits, self.bits_per_key);
+        let (bits, beta) = (self.block_bits, self.beta(design));
         let simple = |prediction: Prediction| Report {
             probes: prediction.probes,
             fpr: prediction.fpr,
@@ -201,6 +302,7 @@ impl Args {
             payload_bits: Some(bits),
             list_reads: 0.0,
             balanced: None,
+            tinyset: None,
         };
         let (scheme, lookup) = match design {
             Design::Bloom => {
@@ -228,6 +330,19 @@ impl Args {
                 });
             }
             Design::Split => return Ok(simple(self.split(beta)?)),
+            Design::Tinyset(tiny) => {
+                let load = self.load.unwrap_or_else(|| tiny.load(beta));
+                let prediction = tiny.predict(load)?;
+                let Args { replaced, doublings, .. } = *self;
+                let later = Use { replaced, doublings };
+                let facts = tiny.facts(load, &prediction, later)?;
+                return Ok(Report {
+                    fpr_paper_approximation: facts.union(),
+                    payload_bits: Some(tiny.array_bits()),
+                    tinyset: Some(facts),
+                    ..simple(prediction)
+                });
+            }
             Design::Balanced(scheme, lookup) => (scheme, lookup),
         };
         let listed = self.listed(beta, scheme, lookup)?;
@@ -304,8 +419,8 @@ impl Args {
     }
 
     fn draw(&self, design: Design, here: &Report) -> Result<String> {
-        let least = self.bits_per_key.min(8.0);
-        let most = self.bits_per_key.max(40.0);
+        let beta = self.beta(design);
+        let (least, most) = (beta.min(8.0), beta.max(40.0));
         // Every bit per key from 8 to 40.
         const STEPS: u32 = 32;
         let betas: Vec<f64> = (0..=STEPS)
@@ -315,6 +430,7 @@ impl Args {
             })
             .collect();
         let name = |scheme: Scheme| match self.probes {
+            _ if scheme == Scheme::Tinyset => scheme.name().into(),
             Some(probes) => format!("{}, {probes} probes", scheme.name()),
             None => format!("{}, best probes", scheme.name()),
         };
@@ -326,6 +442,7 @@ impl Args {
                 Design::Balanced(scheme, lookup) => {
                     self.listed(beta, scheme, lookup)?.summed.fpr
                 }
+                Design::Tinyset(tiny) => tiny.predict(tiny.load(beta))?.fpr,
             })
         };
         // Counters grow where there is less memory, until they leave no
@@ -350,10 +467,10 @@ impl Args {
             points: points(&|beta| Ok(self.blocked(beta)?.fpr)),
         });
         curves.push(Curve {
-            name: format!("{} bits per key", self.bits_per_key),
+            name: format!("{} bits per key", digits(beta)),
             look: Look::Dots,
             colour: plot::GREY,
-            points: vec![(self.bits_per_key, here.fpr)],
+            points: vec![(beta, here.fpr)],
         });
         let x = Axis::linear("bits per key");
         let y = Axis::log("false-positive rate");
@@ -365,8 +482,11 @@ impl Answer for Report {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let or_none =
             |value: Option<f64>| value.map_or_else(|| "-".into(), digits);
-        let mut rows = vec![
-            ("probes k", self.probes.to_string()),
+        let mut rows = Vec::new();
+        if self.tinyset.is_none() {
+            rows.push(("probes k", self.probes.to_string()));
+        }
+        rows.extend([
             ("false-positive rate", digits(self.fpr)),
             (
                 "  by the paper's approximation",
@@ -374,7 +494,10 @@ impl Answer for Report {
             ),
             ("reads of a member", digits(self.reads_hit)),
             ("reads of a non-member", digits(self.reads_miss)),
-        ];
+        ]);
+        if let Some(facts) = &self.tinyset {
+            rows.extend(facts.rows());
+        }
         let Some(others) = &self.balanced else { return rows };
         rows.extend([
             ("  that stops at a maybe", digits(others.reads_miss_first_match)),

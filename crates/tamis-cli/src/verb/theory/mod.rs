@@ -4,6 +4,7 @@ mod bound;
 mod fpr;
 mod plot;
 mod region;
+mod tinyset;
 mod tune;
 
 use std::io::Write as _;
@@ -21,13 +22,15 @@ use crate::report::print_json;
 /// insertion, d blocks proposed per key, a share gamma of the keys in no
 /// block, threshold h = k0, admission p, levels of shares alpha, blocks of B
 /// bits, k probes, beta bits per key. A member reads a blocks, a non-member
-/// E(P).
+/// E(P). Those of tinyset are in Einziger and Friedman, "TinySet: An Access
+/// Efficient Self Adjusting Bloom Filter Construction": L chains per block.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis theory bound --access-budget 1.2 --load 8 --overflow 0.005
   tamis theory region --scheme multilevel --access-budget 1.2 --load 8 --choices 3
   tamis theory fpr --scheme multilevel --block-bits 512 --bits-per-key 40
+  tamis theory fpr --scheme tinyset --chains 64 --load 39
   tamis theory tune --block-bits 512 --bits-per-key 24 --max-reads-miss 1.25")]
 pub(crate) struct Args {
     #[command(subcommand)]
