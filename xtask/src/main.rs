@@ -3,19 +3,25 @@
 //! No dependencies on purpose: this is compiled before anything else.
 
 mod demo;
+mod instructions;
 mod msrv;
 mod run;
 
 use std::process::ExitCode;
 
+use instructions::Action;
 use run::{Cargo, Result, root, step};
 
 const USAGE: &str = "\
 cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
-  test   everything CI checks: format, lints, tests, docs, no_std, loom, MSRV
+  test   everything CI checks: format, lints, tests, docs, no_std, loom,
+         instruction counts, MSRV
   slow   the tests that need minutes and gigabytes
+  bench  [OPTIONS] beside the peers and the hardware; --quick: 5 minutes
+  bench  layouts: two layouts of the fingerprint block beside each other
+  instructions  [--check | --update] count those of the hot paths
   plots  draw the pictures of the documents again
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
   loom   the lock-free insertion in every interleaving
@@ -24,17 +30,25 @@ cargo xtask VERB
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut words = arguments.iter().map(String::as_str);
-    let result = match (words.next(), words.next()) {
-        (Some("demo"), None) => demo::demo(),
-        (Some("test"), None) => test(),
-        (Some("slow"), None) => slow(),
-        (Some("plots"), None) => {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["demo"] => demo::demo(),
+        ["test"] => test(),
+        ["slow"] => slow(),
+        ["bench", ref options @ ..] => bench(options),
+        ["instructions"] | ["instructions", "--check"] => {
+            instructions::instructions(Action::Check)
+        }
+        ["instructions", "--update"] => {
+            instructions::instructions(Action::Update)
+        }
+        ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }
-        (Some("loom"), None) => loom(),
-        (Some("msrv"), None) => msrv::msrv(),
-        (Some("fuzz"), seconds) => fuzz(seconds.unwrap_or("120")),
+        ["loom"] => loom(),
+        ["msrv"] => msrv::msrv(),
+        ["fuzz"] => fuzz("120"),
+        ["fuzz", seconds] => fuzz(seconds),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -64,6 +78,7 @@ fn test() -> Result {
     Cargo::new("clippy -p tamis --no-default-features -- -D warnings")
         .run()?;
     loom()?;
+    instructions::instructions(Action::Check)?;
     msrv::msrv()
 }
 
@@ -71,10 +86,22 @@ fn slow() -> Result {
     step("slow tests");
     Cargo::new(
         "test --release -p tamis --features slow-tests \
-         --test statistics --test balanced \
-         -- --nocapture hundreds_of_millions a_million_blocks",
+         --test statistics --test balanced --test tinyset \
+         -- --nocapture hundreds_of_millions a_million_blocks \
+         a_hundred_million",
     )
     .run()
+}
+
+fn bench(options: &[&str]) -> Result {
+    step("compiling the benchmark with its peers");
+    Cargo::new("build --release --manifest-path bench/Cargo.toml").run()?;
+    step("measuring");
+    let run = "run --quiet --release --manifest-path bench/Cargo.toml";
+    match options {
+        ["layouts"] => Cargo::new(&format!("{run} --bin layouts")).run(),
+        _ => Cargo::new(&format!("{run} --")).args(options).run(),
+    }
 }
 
 /// loom replaces the atomics, so it is a build of its own.
@@ -89,8 +116,11 @@ fn fuzz(seconds: &str) -> Result {
     let corpus = root().join("fuzz/corpus/bytes");
     std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
     // Without a sanitizer: coverage needs none, and stable Rust takes it.
-    let targets =
-        ["bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1", "operations"];
+    let targets = [
+        "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
+        "operations",
+        "tinyset",
+    ];
     for target in targets {
         step(&format!("fuzzing {target}"));
         Cargo::new(&format!(

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Cargo, Result, root, run, step};
+use crate::run::{Cargo, Result, root, run, step, unpack_packages};
 
 /// `rust-version` of the workspace.
 const VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -63,16 +63,7 @@ fn unpack(place: &Path) -> Result {
         };
         run(download)?;
     }
-    let entries =
-        std::fs::read_dir(place).map_err(|error| error.to_string())?;
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.extension().is_some_and(|extension| extension == "deb") {
-            let mut unpack = Command::new("dpkg");
-            unpack.arg("-x").arg(path).arg(place);
-            run(unpack)?;
-        }
-    }
-    Ok(())
+    unpack_packages(place)
 }
 
 /// The full version of Debian's package for this Rust.

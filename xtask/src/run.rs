@@ -32,6 +32,11 @@ impl Cargo {
         self
     }
 
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.0.env(name, value);
         self
@@ -55,4 +60,19 @@ pub(crate) fn run(mut command: Command) -> Result {
         Ok(status) => Err(format!("`{shown}` failed: {status}")),
         Err(error) => Err(format!("`{shown}` cannot be run: {error}")),
     }
+}
+
+/// Unpacks the Debian packages in a directory into it, without installing
+/// anything.
+pub(crate) fn unpack_packages(place: &Path) -> Result {
+    let entries =
+        std::fs::read_dir(place).map_err(|error| error.to_string())?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            let mut unpack = Command::new("dpkg");
+            unpack.arg("-x").arg(path).arg(place);
+            run(unpack)?;
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,124 @@
+//! The hot paths of tamis, one after another, between calls of [`mark`]:
+//! what callgrind counts between two marks is one path.
+//!
+//! `cargo xtask instructions` runs it.
+
+use std::hint::black_box;
+
+use tamis::{Balanced, Blocked, Bloom, Filter, Insert, Split, TinySet};
+
+/// Operations on each path: enough that the odd instruction around the loop
+/// does not show, few enough for the first-level cache and for callgrind.
+const OPERATIONS: u64 = 1 << 14;
+
+/// Bits per key of a filter with a rate of about 1 %.
+const BITS: f64 = 10.0;
+/// Bits per key from which on a balanced filter pays.
+const BALANCED_BITS: f64 = 20.0;
+
+fn main() -> tamis::Result<()> {
+    println!("backend {}", backend());
+    println!("operations {OPERATIONS}");
+    let items = OPERATIONS;
+    let bits = BITS;
+    paths("bloom", || {
+        Bloom::builder().items(items).bits_per_key(bits).build()
+    })?;
+    paths("blocked", || {
+        Blocked::builder().items(items).bits_per_key(bits).build()
+    })?;
+    paths("split", || {
+        Split::builder().items(items).bits_per_key(bits).build()
+    })?;
+    for (name, fpr) in [("tinyset 1%", 0.01), ("tinyset 0.1%", 0.001)] {
+        let tinyset = TinySet::builder().items(items).fpr(fpr).resolve()?;
+        paths(name, || tinyset.build())?;
+    }
+    let bits = BALANCED_BITS;
+    let balanced = Balanced::builder().bits_per_key(bits).resolve()?;
+    paths("balanced", || balanced.clone().items(items).build())
+}
+
+/// All paths of one kind. The filter is filled on the first one, so that the
+/// others find it as full as it was meant to be.
+fn paths<F: Insert>(
+    name: &str,
+    build: impl Fn() -> tamis::Result<F>,
+) -> tamis::Result<()> {
+    let members = hashes(0);
+    let others = hashes(OPERATIONS);
+    let mut filter = build()?;
+    count(&format!("{name} insert"), || insert(&mut filter, &members));
+    for (what, hashes) in [("hit", &members), ("miss", &others)] {
+        count(&format!("{name} {what}"), || single(&filter, hashes));
+    }
+    let mut found = Vec::with_capacity(members.len());
+    for (what, hashes) in [("hit", &members), ("miss", &others)] {
+        count(&format!("{name} {what} batch"), || {
+            filter.contains_hash_batch(black_box(hashes), &mut found);
+        });
+    }
+    let mut filter = build()?;
+    count(&format!("{name} insert batch"), || {
+        filter.insert_hash_batch(black_box(&members));
+    });
+    black_box(filter.contains_hash(members[0]));
+    Ok(())
+}
+
+#[inline(never)]
+fn insert<F: Insert>(filter: &mut F, hashes: &[u64]) {
+    for &hash in black_box(hashes) {
+        filter.insert_hash(hash);
+    }
+}
+
+#[inline(never)]
+fn single<F: Filter>(filter: &F, hashes: &[u64]) {
+    let mut found = 0;
+    for &hash in black_box(hashes) {
+        found += u32::from(filter.contains_hash(hash));
+    }
+    black_box(found);
+}
+
+fn count(path: &str, run: impl FnOnce()) {
+    println!("path {path}");
+    mark();
+    run();
+    mark();
+}
+
+/// Where callgrind starts a new count. Its name is given to it.
+#[inline(never)]
+fn mark() {
+    black_box(());
+}
+
+/// The instruction set tamis takes here; the counts of another one are not
+/// comparable.
+fn backend() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("lzcnt");
+        if all {
+            return "avx2";
+        }
+    }
+    "scalar"
+}
+
+/// So many hashes, the same in every run: SplitMix64.
+fn hashes(start: u64) -> Vec<u64> {
+    let hash = |number: u64| {
+        let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (start..start + OPERATIONS).map(hash).collect()
+}

@@ -1,0 +1,135 @@
+//! What it ran on.
+
+use std::fmt;
+use std::fs::read_to_string;
+
+/// The machine, as far as the system tells.
+pub(crate) struct Machine {
+    processor: String,
+    cores: usize,
+    caches: Vec<String>,
+    memory_gib: f64,
+    kernel: String,
+}
+
+impl Machine {
+    pub(crate) fn this() -> Self {
+        let of = |text: &str, name: &str| -> Option<String> {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let unknown = || "unknown".to_owned();
+        let read = |path: &str| read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let family = of(&cpuinfo, "cpu family").unwrap_or_else(unknown);
+        let model = of(&cpuinfo, "model\t").unwrap_or_else(unknown);
+        let name = of(&cpuinfo, "model name").unwrap_or_else(unknown);
+        let memory = of(&read("/proc/meminfo"), "MemTotal");
+        let memory_kib = memory
+            .and_then(|kib| kib.split(' ').next()?.parse::<f64>().ok())
+            .unwrap_or_default();
+        let cores = std::thread::available_parallelism();
+        Self {
+            processor: format!("{name} (family {family}, model {model})"),
+            cores: cores.map_or(1, usize::from),
+            caches: caches(),
+            memory_gib: memory_kib / f64::from(1 << 20),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        }
+    }
+}
+
+/// The caches of the first core, smallest first.
+fn caches() -> Vec<String> {
+    let mut caches = Vec::new();
+    for index in 0..8 {
+        let of = |name: &str| {
+            let cache = "/sys/devices/system/cpu/cpu0/cache";
+            let path = format!("{cache}/index{index}/{name}");
+            read_to_string(path).map(|text| text.trim().to_owned())
+        };
+        let (Ok(level), Ok(kind), Ok(size)) =
+            (of("level"), of("type"), of("size"))
+        else {
+            break;
+        };
+        if kind != "Instruction" {
+            caches.push(format!("L{level} {size}"));
+        }
+    }
+    caches
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { processor, cores, caches, memory_gib, kernel } = self;
+        let caches = caches.join(", ");
+        write!(
+            f,
+            "{processor}, {cores} cores, {caches}, {memory_gib:.0} GiB of \
+             memory, Linux {kernel}"
+        )
+    }
+}
+
+/// The compiler.
+pub(crate) const RUSTC: &str = env!("RUSTC_VERSION");
+
+/// The version of a crate this was built with.
+pub(crate) fn version_of(name: &str) -> Option<&'static str> {
+    const LOCK: &str = include_str!("../Cargo.lock");
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let start = LOCK.find(&entry)? + entry.len();
+    LOCK[start..].split('"').next()
+}
+
+/// Memory in huge pages, of all there is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HugePages {
+    huge_kib: u64,
+    all_kib: u64,
+}
+
+impl HugePages {
+    /// As it is now.
+    pub(crate) fn got() -> Self {
+        let maps = read_to_string("/proc/self/smaps").unwrap_or_default();
+        let sum = |name: &str| {
+            maps.lines()
+                .filter_map(|line| line.strip_prefix(name))
+                .filter_map(|kib| kib.split_whitespace().next())
+                .filter_map(|kib| kib.parse::<u64>().ok())
+                .sum()
+        };
+        Self { huge_kib: sum("AnonHugePages:"), all_kib: sum("Rss:") }
+    }
+
+    /// The one with more memory.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        if other.all_kib > self.all_kib { other } else { self }
+    }
+}
+
+impl fmt::Display for HugePages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { huge_kib, all_kib } = *self;
+        let share = 100.0 * huge_kib as f64 / all_kib.max(1) as f64;
+        let (huge, all) = (huge_kib >> 10, all_kib >> 10);
+        write!(
+            f,
+            "huge pages asked for all large blocks; got {huge} of {all} MiB \
+             ({share:.0} %)"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_of;
+
+    #[test]
+    fn versions_come_from_the_lock_file() {
+        assert!(version_of("qfilter").is_some());
+        assert_eq!(version_of("no-such-crate"), None);
+    }
+}

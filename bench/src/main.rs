@@ -1,0 +1,308 @@
+//! tamis beside its peers, and beside what the hardware can do.
+
+mod allocator;
+mod clock;
+mod contender;
+mod keys;
+mod machine;
+mod progress;
+mod race;
+mod report;
+mod roofline;
+mod subject;
+mod subjects;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+use contender::{Contender, Entry};
+use keys::KeyType;
+use machine::{HugePages, Machine};
+use progress::Progress;
+use race::{CHUNK, Cell, Effort, race};
+use roofline::Roofline;
+use subject::Result;
+use subjects::ours::{
+    Balanced, Blocked, BlockedAsSbbf, Bloom, Ours, RemovableTinySet, Split,
+    TinySet,
+};
+use subjects::peers::{
+    AtomicFastBloom, BloomFilter, CuckooFilter, FastBloom, Fuse, QFilter, Sbbf,
+};
+
+#[global_allocator]
+static ALLOCATOR: allocator::HugePages = allocator::HugePages;
+
+/// Measure every filter of tamis, its peers and the roofline
+#[derive(Parser)]
+#[command(name = "cargo xtask bench")]
+struct Cli {
+    /// Fewer repetitions and cells; ends within five minutes
+    #[arg(long)]
+    quick: bool,
+    /// Write all measurements to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only these filters
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+    /// Only these sizes
+    #[arg(long, value_delimiter = ',', value_name = "SIZES")]
+    size: Vec<Size>,
+    /// Only these kinds of keys
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    keys: Vec<KeyType>,
+    /// Only these targets
+    #[arg(long, value_delimiter = ',', value_name = "RATES")]
+    fpr: Vec<f64>,
+    /// Another number of keys than the size's
+    #[arg(long, value_name = "N")]
+    items: Option<u64>,
+    /// Where to draw the pictures
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
+    svg: PathBuf,
+    /// Write docs/benchmarks.md and its pictures
+    #[arg(long)]
+    write_docs: bool,
+}
+
+impl Cli {
+    /// What was typed, as far as it decides what was measured.
+    fn command(&self) -> String {
+        let mut words = vec!["cargo xtask bench".to_owned()];
+        let options = std::env::args().skip(1);
+        let mut skip = false;
+        for option in options {
+            let place = option == "--json" || option == "--svg";
+            let with_place =
+                option.starts_with("--json=") || option.starts_with("--svg=");
+            if !skip && !place && !with_place {
+                words.push(option);
+            }
+            skip = place;
+        }
+        words.join(" ")
+    }
+}
+
+/// Where the filters fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Size {
+    /// 250 KiB at 10 bits per key
+    L2,
+    /// 4 MiB at 10 bits per key
+    L3,
+    /// 512 MiB or more
+    Dram,
+}
+
+impl Size {
+    const ALL: [Self; 3] = [Self::L2, Self::L3, Self::Dram];
+
+    /// The heading in the documents.
+    fn title(self) -> &'static str {
+        match self {
+            Self::L2 => "In the second-level cache: 200,000 keys",
+            Self::L3 => "In the third-level cache: 3,200,000 keys",
+            Self::Dram => "In DRAM: 512 MiB and more",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::L2 => "l2",
+            Self::L3 => "l3",
+            Self::Dram => "dram",
+        }
+    }
+
+    /// How many keys. In DRAM as many as a standard Bloom filter has in 512
+    /// MiB, whose bits per key are log2(1 / fpr) / ln 2.
+    ///
+    /// Filters whose slots are a power of two are then 76 % full in the
+    /// caches, and 83 %, 56 % and 83 % at the three targets in DRAM: neither
+    /// at their best nor at their worst, in memory as in time.
+    fn items(self, fpr: f64) -> u64 {
+        match self {
+            Self::L2 => 200_000,
+            Self::L3 => 3_200_000,
+            Self::Dram => {
+                let bits_per_key = -fpr.log2() / std::f64::consts::LN_2;
+                ((512u64 << 23) as f64 / bits_per_key).ceil() as u64
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} %", self.size.name(), 100.0 * self.fpr)
+    }
+}
+
+/// Everyone who runs. A new filter is a line here.
+fn contenders() -> Vec<Box<dyn Contender>> {
+    vec![
+        Box::new(Roofline::default()),
+        Entry::<Ours<Bloom>>::boxed(),
+        Entry::<Ours<Blocked>>::boxed(),
+        Entry::<Ours<BlockedAsSbbf>>::boxed(),
+        Entry::<Ours<Split>>::boxed(),
+        Entry::<Ours<Balanced>>::boxed(),
+        Entry::<Ours<TinySet>>::boxed(),
+        Entry::<Ours<RemovableTinySet>>::boxed(),
+        Entry::<Sbbf>::boxed(),
+        Entry::<FastBloom>::boxed(),
+        Entry::<AtomicFastBloom>::boxed(),
+        Entry::<BloomFilter>::boxed(),
+        Entry::<QFilter>::boxed(),
+        Entry::<CuckooFilter>::boxed(),
+        Entry::<Fuse<xorf::BinaryFuse8>>::boxed(),
+        Entry::<Fuse<xorf::BinaryFuse16>>::boxed(),
+    ]
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result {
+    let cells = cells(cli);
+    let progress = Progress::new(cells.len())?;
+    let mut rows = Vec::new();
+    let mut pages = HugePages::default();
+    for cell in &cells {
+        let effort = effort(cell.size, cli.quick);
+        let mut running = contenders();
+        running.retain(|contender| runs(cli, cell.size, contender.name()));
+        let outcome = race(cell, &mut running, effort, &progress)?;
+        rows.extend(outcome.rows);
+        pages = pages.larger(outcome.pages);
+        progress.step(cell);
+    }
+    progress.finish();
+    print!("{}", report::table(&rows));
+    print!("\n{}\n{}", report::goals(&rows)?, report::instructions());
+    println!("\n{}\n{}\n{pages}", Machine::this(), machine::RUSTC);
+    if let Some(path) = &cli.json {
+        std::fs::write(path, report::json(&rows))?;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let pictures = match cli.write_docs {
+        true => root.join("docs/img"),
+        false => cli.svg.clone(),
+    };
+    std::fs::create_dir_all(&pictures)?;
+    for size in Size::ALL {
+        let path = pictures.join(format!("bench-{}.svg", size.name()));
+        report::svg(&path, size, &rows)?;
+    }
+    if cli.write_docs {
+        let command = cli.command();
+        let builders = effort(Size::Dram, cli.quick).builders;
+        let run = report::Run { command, pages, builders };
+        let docs = report::docs(&run, &rows)?;
+        std::fs::write(root.join("docs/benchmarks.md"), docs)?;
+    }
+    Ok(())
+}
+
+/// Whether a contender takes part.
+fn runs(cli: &Cli, size: Size, name: &str) -> bool {
+    match cli.only.is_empty() {
+        true if cli.quick && size == Size::Dram => {
+            QUICK_IN_DRAM.contains(&name)
+        }
+        true => true,
+        false => cli.only.iter().any(|wanted| wanted == name),
+    }
+}
+
+/// The names of those that are not ours.
+const PEERS: [&str; 7] = [
+    "sbbf-rs",
+    "fastbloom",
+    "fastbloom-atomic",
+    "bloomfilter",
+    "qfilter",
+    "cuckoofilter",
+    "xorf",
+];
+
+const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
+
+/// Who is built in DRAM even when there is little time.
+const QUICK_IN_DRAM: [&str; 9] = [
+    "roofline",
+    "blocked",
+    "split",
+    "balanced",
+    "tinyset",
+    "sbbf-rs",
+    "fastbloom",
+    "qfilter",
+    "cuckoofilter",
+];
+
+/// Whether there is time for a cell in a quick run.
+fn quick(size: Size, keys: KeyType, fpr: f64) -> bool {
+    match size {
+        Size::L2 => fpr == TARGETS[0] || keys == KeyType::Hash,
+        Size::L3 => fpr == TARGETS[0],
+        // The one with the fewest keys.
+        Size::Dram => fpr == TARGETS[2],
+    }
+}
+
+fn cells(cli: &Cli) -> Vec<Cell> {
+    fn among<T: PartialEq>(wanted: &[T], given: &T) -> bool {
+        wanted.is_empty() || wanted.contains(given)
+    }
+    let mut cells = Vec::new();
+    for size in Size::ALL.into_iter().filter(|size| among(&cli.size, size)) {
+        for fpr in TARGETS.into_iter().filter(|fpr| among(&cli.fpr, fpr)) {
+            let keys: Vec<KeyType> = KeyType::ALL
+                .into_iter()
+                .filter(|keys| among(&cli.keys, keys))
+                .filter(|&keys| !cli.quick || quick(size, keys, fpr))
+                .collect();
+            let items = cli.items.unwrap_or(size.items(fpr));
+            if size != Size::Dram {
+                cells.extend(keys.into_iter().map(|keys| {
+                    let keys = vec![keys];
+                    Cell { size, items, fpr, keys }
+                }));
+            } else if !keys.is_empty() {
+                let items = items.next_multiple_of(CHUNK);
+                cells.push(Cell { size, items, fpr, keys });
+            }
+        }
+    }
+    cells
+}
+
+fn effort(size: Size, quick: bool) -> Effort {
+    let (fills, rounds) = match (size, quick) {
+        (Size::L2, true) => (2, 5),
+        (Size::L3, true) => (1, 3),
+        (Size::Dram, true) => (1, 6),
+        (Size::L2, false) => (7, 15),
+        (Size::L3, false) => (3, 11),
+        (Size::Dram, false) => (1, 7),
+    };
+    let queries = match (size, quick) {
+        (Size::L2, _) | (_, true) => 1 << 18,
+        (Size::L3 | Size::Dram, false) => 1 << 19,
+    };
+    let (builders, hashes) = if quick { (2, 5) } else { (1, 0) };
+    Effort { fills, rounds, builders, hashes, queries }
+}

@@ -1,0 +1,177 @@
+//! Where we want to be, and where we are.
+
+use super::{Group, Row};
+use crate::Size;
+use crate::contender::Mode;
+use crate::keys::KeyType;
+use crate::subject::Result;
+
+/// An operation of a filter against the same one of another.
+struct Goal {
+    filter: &'static str,
+    operations: &'static [&'static str],
+    mode: Mode,
+    of: &'static str,
+    of_mode: Mode,
+    sizes: &'static [Size],
+    /// Hashes only where the other one is about memory alone.
+    keys: &'static [KeyType],
+    /// The greatest ratio we want to see.
+    limit: fn(target: f64) -> Result<f64>,
+}
+
+const CACHES: &[Size] = &[Size::L2, Size::L3];
+const MEMORY: &[Size] = &[Size::Dram];
+const HASHES: &[KeyType] = &[KeyType::Hash];
+
+const GOALS: [Goal; 13] = [
+    roofline("blocked", &["miss"], |_| Ok(1.15)),
+    roofline("split", &["miss"], |_| Ok(1.15)),
+    sbbf("blocked-as-sbbf", &["miss"], Mode::Batch, |_| Ok(1.6)),
+    sbbf("blocked-as-sbbf", &["miss"], Mode::Single, |_| Ok(1.6)),
+    ahead("blocked", "fastbloom", &["hit", "miss", "mixed"]),
+    ahead("blocked", "fastbloom-atomic", &["hit", "miss", "mixed"]),
+    ahead("tinyset", "qfilter", &["hit", "miss", "insert"]),
+    ahead("tinyset", "cuckoofilter", &["hit", "miss", "insert"]),
+    sbbf("tinyset", &["miss"], Mode::Single, |_| Ok(3.0)),
+    sbbf("tinyset", &["hit"], Mode::Single, |_| Ok(4.0)),
+    roofline("tinyset", &["miss"], |_| Ok(1.6)),
+    roofline("tinyset", &["hit"], |_| Ok(2.0)),
+    roofline("balanced", &["miss"], |target| {
+        let design = tamis::Balanced::builder().fpr(target);
+        Ok(1.25 * design.predict()?.reads_miss)
+    }),
+];
+
+/// Batches in DRAM, as multiples of what the hardware can do.
+const fn roofline(
+    filter: &'static str,
+    operations: &'static [&'static str],
+    limit: fn(f64) -> Result<f64>,
+) -> Goal {
+    Goal {
+        filter,
+        operations,
+        mode: Mode::Batch,
+        of: "roofline",
+        of_mode: Mode::Batch,
+        sizes: MEMORY,
+        keys: HASHES,
+        limit,
+    }
+}
+
+/// In cache, as multiples of the fastest filter there is.
+const fn sbbf(
+    filter: &'static str,
+    operations: &'static [&'static str],
+    mode: Mode,
+    limit: fn(f64) -> Result<f64>,
+) -> Goal {
+    Goal {
+        filter,
+        operations,
+        mode,
+        of: "sbbf-rs",
+        of_mode: Mode::Single,
+        sizes: CACHES,
+        keys: HASHES,
+        limit,
+    }
+}
+
+/// Faster than another one, whatever is asked.
+const fn ahead(
+    filter: &'static str,
+    of: &'static str,
+    operations: &'static [&'static str],
+) -> Goal {
+    Goal {
+        filter,
+        operations,
+        mode: Mode::Single,
+        of,
+        of_mode: Mode::Single,
+        sizes: &Size::ALL,
+        keys: &KeyType::ALL,
+        limit: |_| Ok(1.0),
+    }
+}
+
+/// The cell in which a goal is furthest from being reached.
+struct Worst {
+    ratio: f64,
+    limit: f64,
+    place: String,
+}
+
+impl Goal {
+    fn worst(&self, groups: &[Group<'_>]) -> Result<Option<Worst>> {
+        let mut worst: Option<Worst> = None;
+        for group in groups {
+            let counts = self.sizes.contains(&group.size)
+                && self.keys.contains(&group.keys);
+            for operation in self.operations.iter().filter(|_| counts) {
+                let ours = group.ns(self.filter, operation, self.mode);
+                let theirs = group.ns(self.of, operation, self.of_mode);
+                let (Some(ours), Some(theirs)) = (ours, theirs) else {
+                    continue;
+                };
+                let ratio = ours / theirs;
+                let limit = (self.limit)(group.target)?;
+                let worse = worst.as_ref().is_none_or(|worst| {
+                    ratio / limit > worst.ratio / worst.limit
+                });
+                if worse {
+                    let place = format!("{operation}, {}", group.place());
+                    worst = Some(Worst { ratio, limit, place });
+                }
+            }
+        }
+        Ok(worst)
+    }
+}
+
+/// A table of the goals, each with the cell where it is hardest.
+pub(crate) fn goals(rows: &[Row]) -> Result<String> {
+    let groups = Group::all(rows);
+    let mut lines = vec![
+        "| ratio of times | wanted | worst | reached | there |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
+    ];
+    for goal in &GOALS {
+        let Some(Worst { ratio, limit, place }) = goal.worst(&groups)? else {
+            continue;
+        };
+        let Goal { filter, mode, of, .. } = goal;
+        let operations = goal.operations.join(", ");
+        let mode = match mode {
+            Mode::Single => "",
+            Mode::Batch => ", batch",
+        };
+        let reached = if ratio <= limit { "yes" } else { "no" };
+        lines.push(format!(
+            "| {filter} / {of}: {operations}{mode} | {limit:.2} | \
+             {ratio:.2} | {reached} | {place} |"
+        ));
+    }
+    for group in &groups {
+        let fpr = |name| {
+            let row = group.filters().into_iter().find(|r| r.filter == name);
+            row.and_then(|row| row.fpr)
+        };
+        let rates = fpr("blocked-as-sbbf").zip(fpr("sbbf-rs"));
+        let counts =
+            CACHES.contains(&group.size) && group.keys == KeyType::Hash;
+        if let Some((ours, theirs)) = rates.filter(|_| counts) {
+            let ratio = ours / theirs;
+            let reached = if ratio <= 0.8 { "yes" } else { "no" };
+            let place = group.place();
+            lines.push(format!(
+                "| blocked-as-sbbf / sbbf-rs: rate | 0.80 | {ratio:.2} | \
+                 {reached} | {place} |"
+            ));
+        }
+    }
+    Ok(lines.join("\n") + "\n")
+}

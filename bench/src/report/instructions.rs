@@ -1,0 +1,69 @@
+//! Instruction counts, which `cargo xtask instructions` makes.
+
+/// The counts that are committed.
+const COUNTS: &str = include_str!("../../instructions.json");
+
+const COLUMNS: [&str; 6] =
+    ["miss", "hit", "miss batch", "hit batch", "insert", "insert batch"];
+
+/// A table for the documents.
+pub(crate) fn instructions() -> String {
+    let mut filters: Vec<&str> = Vec::new();
+    for (path, _) in entries() {
+        let filter = path.split(' ').next().unwrap_or(path);
+        if !filters.contains(&filter) {
+            filters.push(filter);
+        }
+    }
+    let rustc = value_of("rustc");
+    let backend = value_of("backend");
+    let mut lines = vec![
+        format!(
+            "Instructions per key, by `cargo xtask instructions` with\n\
+             {rustc} ({backend}). A change that adds more\nthan 3 % to one \
+             of them does not pass the tests.\n"
+        ),
+        format!("| instructions | {} |", COLUMNS.join(" | ")),
+        format!("|{}", "---|".repeat(COLUMNS.len() + 1)),
+    ];
+    for filter in filters {
+        let counts: Vec<&str> = COLUMNS
+            .iter()
+            .map(|column| value_of(&format!("{filter} {column}")))
+            .collect();
+        lines.push(format!("| {filter} | {} |", counts.join(" | ")));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The numbers, one a line.
+fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    pairs().filter(|(_, value)| value.parse::<f64>().is_ok())
+}
+
+fn value_of(name: &str) -> &'static str {
+    let found = pairs().find(|(known, _)| *known == name);
+    found.map_or("", |(_, value)| value)
+}
+
+fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COUNTS.lines().filter_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        let clean = |text: &'static str| {
+            text.trim().trim_end_matches(',').trim_matches('"')
+        };
+        Some((clean(name), clean(value)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_has_every_count() {
+        let table = super::instructions();
+        for (path, count) in super::entries() {
+            assert!(table.contains(&format!("| {count} |")), "{path}");
+        }
+        assert!(table.contains("rustc 1."), "{table}");
+    }
+}

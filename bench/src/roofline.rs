@@ -1,0 +1,184 @@
+//! What the hardware can do: load a random line of 64 bytes per operation,
+//! from as much memory as the blocked filter has, and nothing else.
+
+use std::hint::black_box;
+use std::ops::Range;
+
+use crate::clock::timed;
+use crate::contender::{Asked, Contender, Lookup, Mode, Plan, Queries};
+use crate::keys::{KeyType, mix};
+use crate::subject::Result;
+
+/// How far ahead lines are asked for: as far as tamis does.
+const AHEAD: usize = 32;
+
+#[derive(Clone)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
+#[derive(Default)]
+pub(crate) struct Roofline {
+    len: usize,
+    lines: Vec<Line>,
+}
+
+impl Contender for Roofline {
+    fn name(&self) -> &'static str {
+        "roofline"
+    }
+
+    fn offers(&self, lookup: Lookup, _mode: Mode) -> bool {
+        lookup != Lookup::Mixed
+    }
+
+    fn inserts(&self) -> bool {
+        false
+    }
+
+    fn prepare(&mut self, items: u64, fpr: f64) -> Result<bool> {
+        self.clear();
+        let design = tamis::Blocked::builder().fpr(fpr).resolve()?;
+        // One line is 64 bytes whatever the number of keys.
+        let sample = design.items(1 << 20).build()?.block_count();
+        let lines = sample as f64 * items as f64 / (1 << 20) as f64;
+        self.len = lines.ceil() as usize;
+        Ok(true)
+    }
+
+    fn fill(&mut self, _plan: &Plan) -> Result<Option<Vec<f64>>> {
+        let words = |line: usize| {
+            let first = 8 * line as u64;
+            Line(std::array::from_fn(|i| mix(first + i as u64, 0)))
+        };
+        self.lines = (0..self.len).map(words).collect();
+        Ok(None)
+    }
+
+    fn insert(&mut self, _plan: &Plan, _numbers: Range<u64>) -> Result<f64> {
+        unreachable!("there is nothing to insert into")
+    }
+
+    fn bytes(&self) -> i64 {
+        size_of_val(&self.lines[..]) as i64
+    }
+
+    /// The sum from the definition of the lines, not from the lines.
+    fn expect(&self, queries: &Queries) -> Result<Asked> {
+        let mut sum = 0u64;
+        for &hash in queries.addresses() {
+            let first = 8 * index(hash, self.lines.len()) as u64;
+            for word in 0..8 {
+                sum = sum.wrapping_add(mix(first + word, 0));
+            }
+        }
+        let mut asked = self.ask(queries, Mode::Single, 1);
+        asked.sum = sum;
+        Ok(asked)
+    }
+
+    fn ask(&self, queries: &Queries, mode: Mode, passes: usize) -> Asked {
+        let hashes = queries.addresses();
+        let lines = &self.lines[..];
+        let (ns, sum) = timed(|| {
+            let mut sums = [0u64; 8];
+            for _ in 0..passes {
+                let hashes = black_box(hashes);
+                load(lines, hashes, mode, &mut sums);
+            }
+            sums.iter().fold(0, |sum, &part| part.wrapping_add(sum))
+        });
+        Asked { ns, sum }
+    }
+
+    fn rate(&self, _keys: KeyType, _queries: u64) -> Option<f64> {
+        None
+    }
+
+    fn clear(&mut self) {
+        self.lines = Vec::new();
+    }
+}
+
+/// The line a hash leads to: the high half of a product, as everywhere.
+#[inline(always)]
+fn index(hash: u64, lines: usize) -> usize {
+    ((u128::from(hash) * lines as u128) >> 64) as usize
+}
+
+#[inline(always)]
+fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
+    let mut add = |hash| {
+        let Line(words) = &lines[index(hash, lines.len())];
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(*word);
+        }
+    };
+    match mode {
+        Mode::Single => {
+            for &hash in hashes {
+                add(hash);
+            }
+        }
+        Mode::Batch => {
+            for &hash in hashes.iter().take(AHEAD) {
+                prefetch(lines, hash);
+            }
+            for (i, &hash) in hashes.iter().enumerate() {
+                if let Some(&later) = hashes.get(i + AHEAD) {
+                    prefetch(lines, later);
+                }
+                add(hash);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use load_with as load;
+
+#[cfg(not(target_arch = "x86_64"))]
+fn prefetch(_lines: &[Line], _hash: u64) {}
+
+#[cfg(target_arch = "x86_64")]
+use x86::{load, prefetch};
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "target features and prefetch hints")]
+mod x86 {
+    use super::{Line, Mode, index, load_with};
+
+    /// A line in two loads where the processor can.
+    pub(super) fn load(
+        lines: &[Line],
+        hashes: &[u64],
+        mode: Mode,
+        sums: &mut [u64; 8],
+    ) {
+        /// # Safety
+        ///
+        /// The processor must have AVX2.
+        #[target_feature(enable = "avx2")]
+        unsafe fn with_avx2(
+            lines: &[Line],
+            hashes: &[u64],
+            mode: Mode,
+            sums: &mut [u64; 8],
+        ) {
+            load_with(lines, hashes, mode, sums);
+        }
+        match is_x86_feature_detected!("avx2") {
+            // SAFETY: it has.
+            true => unsafe { with_avx2(lines, hashes, mode, sums) },
+            false => load_with(lines, hashes, mode, sums),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(lines: &[Line], hash: u64) {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let line = lines.as_ptr().wrapping_add(index(hash, lines.len()));
+        // SAFETY: PREFETCHh is a hint: it reads no value and raises no
+        // fault whatever the address; SSE is part of the x86-64 baseline.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast::<i8>()) };
+    }
+}

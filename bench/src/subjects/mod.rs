@@ -1,0 +1,4 @@
+//! The filters.
+
+pub(crate) mod ours;
+pub(crate) mod peers;

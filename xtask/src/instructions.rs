@@ -1,0 +1,281 @@
+//! Counting the instructions of the hot paths with callgrind.
+//!
+//! Unlike times, counts are the same on a busy machine and on an idle one,
+//! so that a check can be strict. They do belong to one compiler and one
+//! instruction set: under another one they are reported, not checked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Cargo, Result, root, run, step, unpack_packages};
+
+/// The counts that are committed.
+const FILE: &str = "bench/instructions.json";
+
+/// How much a path may grow, as a factor.
+const TOLERANCE: f64 = 1.03;
+
+/// What to do with the counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Compare them with those committed.
+    Check,
+    /// Commit them from now on.
+    Update,
+}
+
+/// Instructions per operation, and what they depend on.
+#[derive(Default)]
+struct Counts {
+    rustc: String,
+    backend: String,
+    paths: BTreeMap<String, f64>,
+}
+
+pub(crate) fn instructions(action: Action) -> Result {
+    step("instruction counts");
+    let Some(valgrind) = Valgrind::find() else {
+        println!(
+            "SKIPPED: instruction counts need valgrind, which is not here \
+             and cannot be downloaded (apt-get install valgrind)"
+        );
+        return Ok(());
+    };
+    Cargo::new("build --release -p tamis-instructions").run()?;
+    let counts = count(&valgrind)?;
+    let path = root().join(FILE);
+    match action {
+        Action::Check => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("{FILE}: {error}"))?;
+            check(&Counts::parse(&text), &counts)
+        }
+        Action::Update => {
+            println!("{FILE} written");
+            std::fs::write(path, counts.to_json())
+                .map_err(|error| format!("{FILE}: {error}"))
+        }
+    }
+}
+
+/// Prints both counts and fails if a path has grown.
+fn check(before: &Counts, now: &Counts) -> Result {
+    let comparable =
+        before.rustc == now.rustc && before.backend == now.backend;
+    let mut grown = Vec::new();
+    println!("{:<24}{:>10}{:>10}", "per operation", "committed", "now");
+    for (path, &count) in &now.paths {
+        let Some(&old) = before.paths.get(path) else {
+            println!("{path:<24}{:>10}{count:>10.1}", "-");
+            grown.push(path.as_str());
+            continue;
+        };
+        println!("{path:<24}{old:>10.1}{count:>10.1}");
+        if count > old * TOLERANCE {
+            grown.push(path);
+        }
+    }
+    let gone = before.paths.keys().filter(|p| !now.paths.contains_key(*p));
+    grown.extend(gone.map(String::as_str));
+    match (comparable, grown.is_empty()) {
+        (false, _) => {
+            println!(
+                "not checked: committed with {} ({}), this is {} ({})",
+                before.rustc, before.backend, now.rustc, now.backend
+            );
+            Ok(())
+        }
+        (true, true) => Ok(()),
+        (true, false) => Err(format!(
+            "hot paths have grown by more than 3 %, are new or are gone: \
+             {}. If that is meant: cargo xtask instructions --update",
+            grown.join(", ")
+        )),
+    }
+}
+
+/// Runs the paths under callgrind.
+fn count(valgrind: &Valgrind) -> Result<Counts> {
+    let place = root().join("target/instructions");
+    let failed = |error: std::io::Error| error.to_string();
+    // What an earlier run left would be taken for this one's.
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).map_err(failed)?;
+    let output = valgrind
+        .command()
+        .args(["--quiet", "--tool=callgrind"])
+        .arg("--dump-before=tamis_instructions::mark")
+        .arg(format!("--callgrind-out-file={}", place.join("part").display()))
+        .arg(root().join("target/release/tamis-instructions"))
+        .output()
+        .map_err(failed)?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("callgrind failed: {why}"));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let after = |word: &str| {
+        let mut lines = said.lines();
+        lines.find_map(|line| line.strip_prefix(word)).unwrap_or_default()
+    };
+    let operations: f64 = after("operations ").parse().unwrap_or(f64::NAN);
+    let mut counts = Counts {
+        rustc: rustc_version()?,
+        backend: after("backend ").to_owned(),
+        paths: BTreeMap::new(),
+    };
+    let paths = said.lines().filter_map(|line| line.strip_prefix("path "));
+    for (i, path) in paths.enumerate() {
+        // Odd parts are what was done between the paths.
+        let part = place.join(format!("part.{}", 2 * i + 2));
+        let total = total(&part)?;
+        let per_operation = total / operations;
+        counts.paths.insert(path.to_owned(), per_operation);
+    }
+    Ok(counts)
+}
+
+/// The instructions of one part.
+fn total(part: &Path) -> Result<f64> {
+    let text = std::fs::read_to_string(part)
+        .map_err(|error| format!("{}: {error}", part.display()))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("totals: "))
+        .and_then(|total| total.trim().parse().ok())
+        .ok_or_else(|| format!("{}: no totals", part.display()))
+}
+
+fn rustc_version() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let output = Command::new(rustc)
+        .arg("--version")
+        .output()
+        .map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Counts {
+    /// One entry a line, so that a change is a line of a difference.
+    fn to_json(&self) -> String {
+        let paths: Vec<String> = self
+            .paths
+            .iter()
+            .map(|(path, count)| format!("    \"{path}\": {count:.2}"))
+            .collect();
+        format!(
+            "{{\n  \"rustc\": \"{}\",\n  \"backend\": \"{}\",\n  \
+             \"instructions per operation\": {{\n{}\n  }}\n}}\n",
+            self.rustc,
+            self.backend,
+            paths.join(",\n")
+        )
+    }
+
+    /// Reads what `to_json` writes.
+    fn parse(text: &str) -> Self {
+        let mut counts = Self::default();
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(": ") else { continue };
+            let name = name.trim().trim_matches('"');
+            let value = value.trim().trim_end_matches(',');
+            match (name, value.parse()) {
+                ("rustc", _) => counts.rustc = value.replace('"', ""),
+                ("backend", _) => counts.backend = value.replace('"', ""),
+                (_, Ok(count)) => {
+                    counts.paths.insert(name.to_owned(), count);
+                }
+                _ => {}
+            }
+        }
+        counts
+    }
+}
+
+/// Valgrind as installed, or unpacked below `target/`.
+struct Valgrind {
+    program: PathBuf,
+    library: Option<PathBuf>,
+}
+
+impl Valgrind {
+    fn find() -> Option<Self> {
+        let installed = Self { program: "valgrind".into(), library: None };
+        if installed.works() {
+            return Some(installed);
+        }
+        let place = root().join("target/valgrind");
+        let unpacked = Self {
+            program: place.join("usr/bin/valgrind"),
+            library: Some(place.join("usr/libexec/valgrind")),
+        };
+        if !unpacked.works() {
+            unpack(&place).ok()?;
+        }
+        unpacked.works().then_some(unpacked)
+    }
+
+    fn works(&self) -> bool {
+        let output = self.command().arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(library) = &self.library {
+            command.env("VALGRIND_LIB", library);
+        }
+        command
+    }
+}
+
+/// Unpacks Debian's package, without installing anything.
+fn unpack(place: &Path) -> Result {
+    std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
+    let download = || {
+        let mut download = Command::new("apt-get");
+        download.current_dir(place).args(["download", "--quiet", "valgrind"]);
+        run(download)
+    };
+    if download().is_err() {
+        // A fresh machine has no lists yet.
+        let mut update = Command::new("apt-get");
+        update.args(["update", "--quiet"]);
+        run(update)?;
+        download()?;
+    }
+    unpack_packages(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, check};
+
+    fn counts(path: &str, count: f64) -> Counts {
+        Counts {
+            rustc: "rustc 1.0 (a)".into(),
+            backend: "avx2".into(),
+            paths: [(path.into(), count)].into(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let read = Counts::parse(&counts("a hit", 12.5).to_json());
+        assert_eq!(read.rustc, "rustc 1.0 (a)");
+        assert_eq!(read.backend, "avx2");
+        assert_eq!(read.paths["a hit"], 12.5);
+        assert_eq!(read.paths.len(), 1);
+    }
+
+    #[test]
+    fn growth_new_paths_and_lost_paths_are_noticed() {
+        let old = counts("a", 100.0);
+        assert!(check(&old, &counts("a", 102.9)).is_ok());
+        assert!(check(&old, &counts("a", 50.0)).is_ok());
+        assert!(check(&old, &counts("a", 103.1)).is_err());
+        assert!(check(&old, &counts("b", 1.0)).is_err());
+        let other = Counts { rustc: "2".into(), ..counts("a", 200.0) };
+        assert!(check(&old, &other).is_ok());
+    }
+}
