@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::sync::OnceLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tamis::{
-    Error, Filter, Fold, Grow, Insert, Merge, Persist, Remove, Result, TinySet,
+    Error, Filter, Fold, Grow, Insert, Merge, Persist, Remove, Result,
+    TinySet, TinySetBuilder,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,6 +35,7 @@ struct Recipe {
 enum Sort {
     Line,
     Half,
+    TwoLevel { wide: bool },
     Free { block_bits: u8, chains: u8 },
 }
 
@@ -83,7 +86,7 @@ enum Input<'a> {
     Blocks {
         recipe: Recipe,
         grown: bool,
-        /// Of two levels, if not 0.
+        /// If not 0, half of the blocks are made a second level.
         cap: u8,
         items: u16,
         keys: [u64; 4],
@@ -121,12 +124,27 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
+/// Of half lines and of lines; designing them takes longer than a history.
+fn two_levels() -> &'static [TinySetBuilder; 2] {
+    static DESIGNS: OnceLock<[TinySetBuilder; 2]> = OnceLock::new();
+    DESIGNS.get_or_init(|| {
+        [256, 512].map(|block_bits| {
+            let builder = TinySet::builder().block_bits(block_bits);
+            let builder = builder.fpr(0.0005).two_level();
+            builder.resolve().expect("there is a design")
+        })
+    })
+}
+
 impl Recipe {
     /// The filter, if its settings make one.
     fn build(self) -> Option<TinySet> {
         let builder =
             TinySet::builder().items(u64::from(self.items)).bits_per_key(12.0);
         let builder = match self.sort {
+            Sort::TwoLevel { wide } => {
+                two_levels()[usize::from(wide)].items(self.items.into())
+            }
             Sort::Line => builder,
             Sort::Half => builder.block_bits(256),
             Sort::Free { block_bits, chains } => builder
@@ -149,6 +167,7 @@ struct Beside {
     empty: TinySet,
     mode: Mode,
     overload: bool,
+    two_level: bool,
     model: BTreeMap<u16, u64>,
     /// Insertions less removals, as counted by the filter.
     items: u64,
@@ -216,6 +235,16 @@ impl Beside {
 
     fn apply(&mut self, op: Op) {
         match op {
+            Op::MergeWith(_) | Op::MergeSelf | Op::Fold | Op::Grow
+                if self.two_level =>
+            {
+                let before = self.filter.to_bytes();
+                let same = self.filter.clone();
+                assert!(self.filter.merge(&same).is_err());
+                assert!(self.filter.fold().is_err());
+                assert!(self.filter.grow().is_err());
+                assert_eq!(self.filter.to_bytes(), before);
+            }
             Op::InsertBatch(_)
             | Op::InsertParallel(..)
             | Op::MergeWith(_)
@@ -346,9 +375,15 @@ impl Beside {
 fn history(recipe: Recipe, ops: Vec<Op>) {
     let Some(filter) = recipe.build() else { return };
     let empty = filter.clone();
-    let Recipe { mode, overload, .. } = recipe;
-    let (model, items) = (BTreeMap::new(), 0);
-    let mut beside = Beside { filter, empty, mode, overload, model, items };
+    let mut beside = Beside {
+        filter,
+        empty,
+        mode: recipe.mode,
+        overload: recipe.overload,
+        two_level: matches!(recipe.sort, Sort::TwoLevel { .. }),
+        model: BTreeMap::new(),
+        items: 0,
+    };
     for op in ops {
         beside.apply(op);
         beside.check();
@@ -480,7 +515,8 @@ fuzz_target!(|input: Input| match input {
     Input::History { recipe, ops } => history(recipe, ops),
     Input::Blocks { recipe, grown, cap, items, keys, noise, bytes } => {
         let Some(mut filter) = recipe.build() else { return };
-        if grown {
+        let two_level = matches!(recipe.sort, Sort::TwoLevel { .. });
+        if grown && !two_level {
             filter = filter.grow().expect("small");
         }
         let payload = filter.to_bytes().len() - HEADER;
@@ -491,6 +527,7 @@ fuzz_target!(|input: Input| match input {
         for (to, from) in blocks.iter_mut().zip(bytes) {
             *to = *from;
         }
+        let cap = if two_level { 0 } else { cap };
         let file = file_of(&filter, cap, items.into(), &blocks);
         let _ = survive(&file, keys.to_vec());
     }

@@ -119,6 +119,7 @@ fn fuzz(seconds: &str) -> Result {
     let targets = [
         "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
         "operations",
+        "balanced",
         "tinyset",
     ];
     for target in targets {

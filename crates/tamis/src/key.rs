@@ -308,6 +308,7 @@ key_as_integer!(
 /// | 40 to 47 | tickets: coin and class at each choice |
 /// | 48 | the random choice of refused keys |
 /// | 49 | the order in which a table is rebalanced |
+/// | 50 | the second level of a filter of fingerprints |
 /// | 63 | the second block of a split filter |
 pub(crate) const STREAMS: usize = 64;
 

@@ -5,12 +5,13 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
 use tamis::{
     AnyFilter, Blocked, Bloom, Error, Filter, Fold, Grow, Insert, Merge,
-    Persist, Remove, Shared, Split, TinySet,
+    Persist, Remove, Shared, Split, TinySet, TinySetBuilder,
 };
 
 #[derive(Debug, Clone)]
@@ -194,6 +195,7 @@ struct Tiny {
     /// The same number of blocks, without keys.
     empty: TinySet,
     mode: Mode,
+    two_level: bool,
     model: BTreeMap<u16, u64>,
     /// Insertions less removals, as counted by the filter.
     items: u64,
@@ -228,6 +230,23 @@ impl Tiny {
     fn apply(&mut self, op: TinyOp) {
         let two = NonZero::new(2).unwrap();
         match op {
+            TinyOp::MergeWith(_)
+            | TinyOp::MergeSelf
+            | TinyOp::Fold
+            | TinyOp::Grow
+                if self.two_level =>
+            {
+                let before = self.filter.to_bytes();
+                let refused = [
+                    self.filter.merge(&self.filter.clone()).err(),
+                    self.filter.fold().err(),
+                    self.filter.grow().err(),
+                ];
+                for error in refused {
+                    assert!(matches!(error, Some(Error::Unsupported { .. })));
+                }
+                assert!(self.filter.to_bytes() == before);
+            }
             TinyOp::Insert(key) => {
                 let absent = !self.filter.contains(&key);
                 assert_eq!(self.filter.insert(&key), absent);
@@ -378,23 +397,52 @@ proptest! {
             Mode::Repeats => builder.repeats(),
             Mode::Removable => builder.removable(),
         };
-        let filter = builder.build().unwrap();
-        let empty = filter.clone();
-        let model = BTreeMap::new();
-        let mut tiny = Tiny { filter, empty, mode, model, items: 0 };
-        for op in ops {
-            tiny.apply(op);
-            tiny.check();
-        }
-        let Tiny { filter, model, .. } = tiny;
-        let all: Vec<u16> = (0..=u16::MAX).collect();
-        let batch = filter.contains_batch(&all);
-        for (key, found) in all.iter().zip(batch) {
-            prop_assert_eq!(found, filter.contains(key));
-            prop_assert!(found || !model.contains_key(key));
-        }
-        filter.verify().unwrap();
+        run_tiny(builder.build().unwrap(), mode, false, ops);
     }
+
+    #[test]
+    fn two_level_tinyset_histories(
+        items in 0u64..300,
+        wide: bool,
+        repeats: bool,
+        ops in proptest::collection::vec(tiny_op(), 0..40),
+    ) {
+        let builder = two_levels()[usize::from(wide)].items(items);
+        let (builder, mode) = match repeats {
+            false => (builder, Mode::Set),
+            true => (builder.repeats(), Mode::Repeats),
+        };
+        run_tiny(builder.build().unwrap(), mode, true, ops);
+    }
+}
+
+/// Of half lines and of lines; designing them takes longer than a history.
+fn two_levels() -> &'static [TinySetBuilder; 2] {
+    static DESIGNS: OnceLock<[TinySetBuilder; 2]> = OnceLock::new();
+    DESIGNS.get_or_init(|| {
+        [256, 512].map(|block_bits| {
+            let builder = TinySet::builder().block_bits(block_bits);
+            builder.fpr(0.0005).two_level().resolve().unwrap()
+        })
+    })
+}
+
+fn run_tiny(filter: TinySet, mode: Mode, two_level: bool, ops: Vec<TinyOp>) {
+    let empty = filter.clone();
+    let model = BTreeMap::new();
+    let mut tiny = Tiny { filter, empty, mode, two_level, model, items: 0 };
+    for op in ops {
+        tiny.apply(op);
+        tiny.check();
+    }
+    let Tiny { filter, model, .. } = tiny;
+    let all: Vec<u16> = (0..=u16::MAX).collect();
+    let batch = filter.contains_batch(&all);
+    for (key, found) in all.iter().zip(batch) {
+        assert_eq!(found, filter.contains(key));
+        assert!(found || !model.contains_key(key));
+    }
+    filter.verify().unwrap();
 }
 
 /// Merging and folding give the bytes of a direct build.

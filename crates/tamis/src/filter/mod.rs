@@ -387,10 +387,11 @@ pub trait Fold: Sized {
 
 /// Filters that can be doubled without their keys, to make room for more.
 ///
-/// The present false-positive rate stays about what it is. But every
-/// fingerprint gives up one bit, so that each doubling that is filled up
-/// again doubles the rate; a filter that must grow far is better built
-/// again.
+/// The present false-positive rate stays about what it is: the first
+/// doubling of a filter that was built full costs a fifth, since its blocks
+/// must now be able to say what they were cut for. But every fingerprint
+/// gives up one bit, so that each doubling that is filled up again doubles
+/// the rate; a filter that must grow far is better built again.
 ///
 /// ```
 /// use tamis::{Filter, Grow, Insert, TinySet};
