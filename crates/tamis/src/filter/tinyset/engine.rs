@@ -186,13 +186,12 @@ impl<'a, C: Blocks> View<'a, C> {
         Self { geometry, count: geometry.blocks, blocks, units }
     }
 
-    #[inline(never)]
+    /// A lookup in the second level.
+    #[inline(always)]
     fn second<B: Backend>(
         &self,
         backend: B,
-        block: u64,
-        chain: u32,
-        fraction: u64,
+        (block, chain, fraction): (u64, u32, u64),
     ) -> Answer {
         let (block, chain) = self.geometry.second_address(block, chain);
         let raw = self.blocks.get(self.units, block);
@@ -227,13 +226,32 @@ impl<C: Blocks> Staged for View<'_, C> {
                 let raw = self.blocks.get(self.units, block);
                 self.blocks.look(backend, raw, chain, fraction)
             }
-            _ => self.second(backend, block, chain, fraction),
+            _ => {
+                let key = (block, chain, fraction);
+                backend.outline(InSecond { view: *self, key })
+            }
         };
         match answer {
             Answer::No => Step::No,
             Answer::Maybe => Step::Yes,
             Answer::Spilled => Step::Next,
         }
+    }
+}
+
+/// [`View::second`], out of line: few lookups get there, and most filters
+/// have no second level.
+struct InSecond<'a, C: Blocks> {
+    view: View<'a, C>,
+    key: (u64, u32, u64),
+}
+
+impl<C: Blocks> Task for InSecond<'_, C> {
+    type Output = Answer;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> Answer {
+        self.view.second(backend, self.key)
     }
 }
 
@@ -351,7 +369,7 @@ impl<'a, C: Blocks> Store<'a, C> {
                 Answer::Spilled => {
                     let bytes = bytemuck::cast_slice(self.units);
                     View::new(self.geometry, self.blocks, bytes)
-                        .second(backend, block, chain, fraction)
+                        .second(backend, (block, chain, fraction))
                         == Answer::No
                 }
             };
