@@ -21,6 +21,8 @@ cargo xtask VERB
   slow   the tests that need minutes and gigabytes
   bench  [OPTIONS] beside the peers and the hardware; --quick: 5 minutes
   bench  layouts: two layouts of the fingerprint block beside each other
+  bench  tables [OPTIONS]: multilevel tables with every summary
+  bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count those of the hot paths
   plots  draw the pictures of the documents again
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
@@ -90,6 +92,11 @@ fn slow() -> Result {
          -- --nocapture hundreds_of_millions a_million_blocks \
          a_hundred_million",
     )
+    .run()?;
+    Cargo::new(
+        "test --release -p tamis-theory --test multilevel_designs \
+         -- --ignored",
+    )
     .run()
 }
 
@@ -100,6 +107,14 @@ fn bench(options: &[&str]) -> Result {
     let run = "run --quiet --release --manifest-path bench/Cargo.toml";
     match options {
         ["layouts"] => Cargo::new(&format!("{run} --bin layouts")).run(),
+        ["tables", options @ ..] => {
+            Cargo::new(&format!("{run} --bin tables --")).args(options).run()
+        }
+        ["throughput", options @ ..] => {
+            Cargo::new("build --release -p tamis-cli").run()?;
+            let run = format!("{run} --bin throughput --");
+            Cargo::new(&run).args(options).run()
+        }
         _ => Cargo::new(&format!("{run} --")).args(options).run(),
     }
 }
@@ -121,6 +136,7 @@ fn fuzz(seconds: &str) -> Result {
         "operations",
         "balanced",
         "tinyset",
+        "multilevel",
     ];
     for target in targets {
         step(&format!("fuzzing {target}"));

@@ -2,6 +2,8 @@
 
 mod balanced_tinyset;
 mod plots;
+mod song;
+mod summaries;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,6 +25,12 @@ enum Verb {
         #[arg(long, default_value = "docs/img")]
         directory: PathBuf,
     },
+    /// Compare summaries of multilevel tables with the fast hash table
+    Summaries {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure fingerprint blocks in levels that refuse keys
     BalancedTinyset {
         /// Print JSON
@@ -34,6 +42,7 @@ enum Verb {
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Plots { directory } => plots::draw(&directory),
+        Verb::Summaries { json } => summaries::run(json),
         Verb::BalancedTinyset { json } => balanced_tinyset::run(json),
     };
     match result {

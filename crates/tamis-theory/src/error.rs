@@ -106,6 +106,50 @@ pub enum Error {
         /// The limit that was asked for.
         max_reads_miss: f64,
     },
+    /// The levels of a table are not 1 to 16 positive numbers of buckets.
+    /// Leave out levels that have none.
+    #[error(
+        "{levels} levels of {smallest} to {largest} buckets, expected 1 to \
+         16 levels of 1 to 2^50 buckets"
+    )]
+    Levels {
+        /// How many levels were given.
+        levels: usize,
+        /// Buckets of the smallest; 0 if there is none.
+        smallest: u64,
+        /// Buckets of the largest; 0 if there is none.
+        largest: u64,
+    },
+    /// A stack needs one filter for each level.
+    #[error("{filters} filters for {levels} levels, expected {levels}")]
+    Filters {
+        /// How many filters were given.
+        filters: usize,
+        /// How many levels the table has.
+        levels: usize,
+    },
+    /// What levels pass on must fall from all items, level by level. Use
+    /// what [`crate::crisis`] returns.
+    #[error(
+        "{levels} numbers of items passed on, expected at least two that \
+         fall from all items and are not negative"
+    )]
+    PassedOn {
+        /// How many numbers were given.
+        levels: usize,
+    },
+    /// No division of so many buckets into levels considered keeps crises
+    /// and failures within the budget. Allow more buckets or more levels.
+    #[error(
+        "no division into levels keeps crises within {budget:e}: {best:e} \
+         is the best"
+    )]
+    Budget {
+        /// The chance that was allowed.
+        budget: f64,
+        /// The lowest chance of a crisis found.
+        best: f64,
+    },
     /// The differential equations need more steps than allowed, because the
     /// block loads are very large. The closed forms have no such limit.
     #[error("the dynamics need more than {steps} steps")]

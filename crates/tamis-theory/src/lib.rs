@@ -31,6 +31,8 @@
 //! | one block of a filter | [`block`] |
 //! | chained tables, and the least loaded of d | [`variance`] |
 //! | the same again, step by step | [`dynamics`] |
+//! | how full do the levels of a hash table get? | [`crisis`] |
+//! | what does it take to know the level of each item? | [`summary`] |
 //!
 //! Theorem and equation numbers are those of Kanizo, Hay and Keslassy,
 //! *Access-Efficient Balanced Bloom Filters*. Where a formula differs from
@@ -63,6 +65,7 @@ pub mod blocked;
 pub mod bound;
 mod check;
 mod coverage;
+pub mod crisis;
 mod distribution;
 mod dot;
 pub mod dynamics;
@@ -78,6 +81,7 @@ pub mod sequential;
 pub mod single;
 pub mod split;
 pub mod standard;
+pub mod summary;
 pub mod tinyset;
 pub mod tune;
 pub mod variance;

@@ -6,6 +6,8 @@ use tamis_theory::balanced::absorbing::{self, Refuse};
 use tamis_theory::balanced::list::{self, Scheme};
 use tamis_theory::balanced::returned::{self, Place};
 use tamis_theory::bound::Bound;
+use tamis_theory::crisis::{self, Occupancy};
+use tamis_theory::summary::{self, Filter, Goal};
 use tamis_theory::{
     Error, block, dynamics, multilevel, sequential, single, variance,
 };
@@ -164,4 +166,143 @@ fn errors_name_what_is_wrong() {
         list::predict(64, 8.0, scheme, Lookup::Tracking(60), 4).unwrap_err();
     assert!(matches!(error, Error::NoRoom { block_bits: 64, .. }));
     assert!(error.to_string().contains("60 tracking bits"));
+}
+
+/// Numbers of items and buckets, sensible or not.
+fn wild_count() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        0u64..4,
+        0u64..3000,
+        prop::sample::select(vec![1 << 50, (1 << 50) + 1, u64::MAX]),
+    ]
+}
+
+fn chance(x: f64) -> bool {
+    (0.0..=1.0).contains(&x)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn tables_without_laws(
+        n in wild_count(), x in wild(), y in wild(), i in wild_integer(),
+        levels in prop::collection::vec(wild_count(), 0..18),
+        passed_on in prop::collection::vec(wild(), 0..5),
+    ) {
+        for bad in [
+            is_nan(crisis::overflow_fraction(i, x)),
+            is_nan(crisis::erlang_b(i, x)),
+            is_nan(crisis::churn(n, &levels, i).map(|c| c.crises_per_turnover)),
+            is_nan(
+                crisis::heuristic(n, &levels, i).map(|l| l.iter().sum())
+            ),
+            is_nan(summary::level_bits(&passed_on, x)),
+            is_nan(summary::level_bits_with_exceptions(&passed_on)),
+            is_nan(summary::lower_bound(&passed_on, y)),
+        ] {
+            prop_assert!(!bad);
+        }
+        for filter in [
+            Filter::Bloom { cells: n, probes: i },
+            Filter::HashList { bits: i },
+        ] {
+            for items in [0.0, 1.0, 100.0] {
+                let hit = filter.hit(items);
+                prop_assert!(chance(hit), "{filter:?} {items} {hit}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Small tables of any shape: full, overfull, of one bucket.
+    #[test]
+    fn tables(
+        items in 0u64..400, bucket in 0u32..12, bits in 0u32..140,
+        levels in prop::collection::vec(
+            prop_oneof![0u64..6, 1u64..200, 1u64..100_000], 0..5),
+        cells in 0u64..5000, probes in 0u32..70,
+    ) {
+        let Ok(table) = Occupancy::new(items, &levels, bucket) else {
+            let bad = items == 0 || bucket == 0 || levels.is_empty();
+            prop_assert!(bad || levels.contains(&0));
+            return Ok(());
+        };
+        prop_assert!(chance(table.crisis()), "{table:?}");
+        let room: u64 = levels.iter().sum::<u64>() * u64::from(bucket);
+        if items > room {
+            prop_assert!(table.crisis() > 1.0 - 1e-9, "{table:?}");
+        }
+        let all = table.passed_on();
+        prop_assert_eq!(all.len(), levels.len() + 1);
+        for pair in all.windows(2) {
+            prop_assert!(pair[1] >= 0.0 && pair[1] <= pair[0] * (1.0 + 1e-9));
+        }
+        prop_assert!(all[levels.len()] >= table.crisis() * (1.0 - 1e-6));
+        prop_assert!(table.reads_hit() >= 1.0 && table.reads_miss() >= 1.0);
+        let filter = Filter::Bloom { cells, probes };
+        let stack = vec![filter; levels.len()];
+        for found in [
+            summary::interpolation(&table, bits),
+            summary::type_filter(&table, cells, probes),
+            summary::filter_stack(&table, &stack),
+        ].into_iter().flatten() {
+            prop_assert!(chance(found.false_positive), "{found:?}");
+            let most = items as f64 * (1.0 + 1e-9);
+            prop_assert!((0.0..=most).contains(&found.failure), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn goals(
+        items in 0u64..300, x in wild(), y in wild(), z in wild(),
+        choices in prop::option::of(0u32..5),
+    ) {
+        for goal in [
+            Goal { choices, budget: y, ..Goal::new(items, x) },
+            Goal { choices, max_false_positive: z, ..Goal::new(items, 3.0) },
+        ] {
+            if let Ok(found) = summary::optimise(goal) {
+                let stack = found.filter_stack;
+                let wrong = stack.crisis + stack.prediction.failure;
+                prop_assert!(wrong <= goal.budget);
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_say_what_is_wrong() {
+    for (error, name) in [
+        (Occupancy::new(0, &[1], 1).err(), "items"),
+        (Occupancy::new(1, &[1], 0).err(), "bucket"),
+        (crisis::least_crisis(9, 2, 3, 1).err(), "buckets"),
+        (crisis::fewest_buckets(9, 0, 1, 0.1).err(), "choices"),
+        (crisis::fewest_buckets(9, 2, 1, 0.0).err(), "budget"),
+        (crisis::erlang_b(1, f64::NAN).err(), "arrivals"),
+        (summary::lower_bound(&[2.0, 1.0], 0.0).err(), "false_positive"),
+    ] {
+        let Some(Error::OutOfRange { name: got, .. }) = error else {
+            panic!("{name}: {error:?}");
+        };
+        assert_eq!(got, name);
+    }
+    for levels in [&[][..], &[3, 0], &[u64::MAX], &[1; 17]] {
+        let error = Occupancy::new(5, levels, 1).unwrap_err();
+        let count = levels.len();
+        assert!(
+            matches!(error, Error::Levels { levels, .. } if levels == count)
+        );
+        assert!(error.to_string().contains("levels"));
+    }
+    let table = Occupancy::new(5, &[9, 3], 1).unwrap();
+    let filter = Filter::HashList { bits: 9 };
+    let error = summary::filter_stack(&table, &[filter]).unwrap_err();
+    assert_eq!(error, Error::Filters { filters: 1, levels: 2 });
+    let error = summary::level_bits(&[1.0, 2.0], 0.1).unwrap_err();
+    assert_eq!(error, Error::PassedOn { levels: 2 });
 }

@@ -1,5 +1,8 @@
 //! The models against filters that are really built, with fixed seeds.
 
+mod support;
+
+use support::Random;
 use tamis_theory::balanced::Lookup;
 use tamis_theory::balanced::absorbing::{self, Refuse};
 use tamis_theory::balanced::list::{self, Scheme};
@@ -8,27 +11,6 @@ use tamis_theory::multilevel;
 
 const BLOCKS: usize = 8192;
 const RUNS: u64 = 12;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    fn chance(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 #[derive(Clone)]
 struct Block {

@@ -1,9 +1,11 @@
 //! `tamis theory`: the formulas behind the filters, one question at a time.
 
 mod bound;
+mod crisis;
 mod fpr;
 mod plot;
 mod region;
+mod summary;
 mod tinyset;
 mod tune;
 
@@ -15,7 +17,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome, Result};
 use crate::report::print_json;
 
-/// Ask the theory: bounds, optimality regions, false-positive rates, designs
+/// Ask the theory: bounds, false-positive rates, designs, hash tables
 ///
 /// Theorems, equations and symbols are those of Kanizo, Hay and Keslassy,
 /// "Access-Efficient Balanced Bloom Filters": r keys per block, a reads per
@@ -24,6 +26,8 @@ use crate::report::print_json;
 /// bits, k probes, beta bits per key. A member reads a blocks, a non-member
 /// E(P). Those of tinyset are in Einziger and Friedman, "TinySet: An Access
 /// Efficient Self Adjusting Bloom Filter Construction": L chains per block.
+/// Those of crisis and summary are in Kirsch and Mitzenmacher, "Simple
+/// Summaries for Hashing with Multiple Choices".
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +35,9 @@ Examples:
   tamis theory region --scheme multilevel --access-budget 1.2 --load 8 --choices 3
   tamis theory fpr --scheme multilevel --block-bits 512 --bits-per-key 40
   tamis theory fpr --scheme tinyset --chains 64 --load 39
-  tamis theory tune --block-bits 512 --bits-per-key 24 --max-reads-miss 1.25")]
+  tamis theory tune --block-bits 512 --bits-per-key 24 --max-reads-miss 1.25
+  tamis theory crisis --items 10000 --levels 18000,7200,3600,1200
+  tamis theory summary --optimise --items 1000000 --buckets-per-item 3")]
 pub(crate) struct Args {
     #[command(subcommand)]
     question: Question,
@@ -43,6 +49,8 @@ enum Question {
     Region(region::Args),
     Fpr(fpr::Args),
     Tune(tune::Args),
+    Crisis(crisis::Args),
+    Summary(summary::Args),
 }
 
 impl Args {
@@ -52,6 +60,8 @@ impl Args {
             Question::Region(args) => args.run(),
             Question::Fpr(args) => args.run(),
             Question::Tune(args) => args.run(),
+            Question::Crisis(args) => args.run(),
+            Question::Summary(args) => args.run(),
         }
     }
 }
@@ -71,7 +81,8 @@ impl Show {
         } else {
             let mut out = std::io::stdout().lock();
             for (name, value) in answer.rows() {
-                writeln!(out, "{name:<32}{value}")?;
+                let line = format!("{name:<32}{value}");
+                writeln!(out, "{}", line.trim_end())?;
             }
         }
         Ok(Outcome::Yes)
