@@ -33,6 +33,11 @@ pub enum Error {
         /// How much was asked for.
         bytes: u64,
     },
+    /// No level of a table has room for a key, and neither has its stash.
+    /// Rebuild the table with another seed, or build one with more buckets,
+    /// more levels or a stash.
+    #[error("no level of the table has room for the key")]
+    Crisis,
     /// Two structures differ in the named field, so they cannot be merged.
     /// Build both with the same settings (and the same seed).
     #[error("cannot merge: {field} differs ({ours} and {theirs})")]

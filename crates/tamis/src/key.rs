@@ -312,6 +312,19 @@ key_as_integer!(
 /// | 63 | the second block of a split filter |
 pub(crate) const STREAMS: usize = 64;
 
+/// The step of the SplitMix64 sequence.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64's finaliser: a bijection whose every output bit hangs on every
+/// input bit.
+#[inline(always)]
+pub(crate) const fn finalise(state: u64) -> u64 {
+    let mut z = state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// Multipliers of the streams: the SplitMix64 sequence started at zero,
 /// made odd so that each is a bijection on 64-bit words.
 const MULTIPLIERS: [u64; STREAMS] = {
@@ -319,11 +332,8 @@ const MULTIPLIERS: [u64; STREAMS] = {
     let mut state = 0u64;
     let mut i = 0;
     while i < STREAMS {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        table[i] = (z ^ (z >> 31)) | 1;
+        state = state.wrapping_add(GOLDEN);
+        table[i] = finalise(state) | 1;
         i += 1;
     }
     table

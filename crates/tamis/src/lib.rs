@@ -18,9 +18,10 @@ mod overflow;
 #[cfg(feature = "std")]
 mod parallel;
 mod placement;
+mod search;
 mod simd;
 mod storage;
-mod summary;
+pub mod summary;
 pub mod table;
 
 pub use error::{Error, Result};

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::key::stretch;
 use crate::placement::reduce;
+use crate::search::interpolate;
 
 /// Stream of [`stretch`] for the random choice.
 const RANDOM_STREAM: usize = 48;
@@ -107,34 +108,10 @@ impl ListView<'_> {
     }
 }
 
-/// Interpolation search: hashes are uniform, so the place of one is known
-/// to within a square root, and the next guess to within a fourth root. A
-/// guess that does not halve the range is followed by one that does, so that
-/// a list of made-up bytes costs no more than twice a binary search.
+/// Where a hash is, or would be.
 fn find(sorted: &[Entry], hash: u64) -> Result<usize, usize> {
     let at = |i: usize| u64::from_le_bytes(sorted[i]);
-    let (mut low, mut high) = (0, sorted.len());
-    // Bounds of the values in `low..high`.
-    let (mut least, mut most) = (0u64, u64::MAX);
-    let mut guess_by_value = true;
-    while low < high {
-        let size = high - low;
-        let middle = if guess_by_value && hash >= least && hash <= most {
-            let share = u128::from(hash - least) * size as u128;
-            let step = share / (u128::from(most - least) + 1);
-            low + (step as usize).min(size - 1)
-        } else {
-            low + size / 2
-        };
-        let value = at(middle);
-        match value.cmp(&hash) {
-            core::cmp::Ordering::Equal => return Ok(middle),
-            core::cmp::Ordering::Less => (low, least) = (middle + 1, value),
-            core::cmp::Ordering::Greater => (high, most) = (middle, value),
-        }
-        guess_by_value = !guess_by_value || high - low <= size / 2;
-    }
-    Err(low)
+    interpolate(sorted.len(), 0..=u64::MAX, hash, at)
 }
 
 /// The list of a filter that can change.

@@ -7,9 +7,9 @@ mod support;
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use support::keys;
+use support::{Colliding, Keyed, keys};
 use tamis::table::{Chained, ChainedBuilder, ChainedStats};
-use tamis::{Key, KeyHasher, Scheme};
+use tamis::{KeyHasher, Scheme};
 use tamis_theory::variance;
 
 #[derive(Debug, Clone)]
@@ -37,33 +37,6 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Rebalance),
         1 => Just(Op::Clear),
     ]
-}
-
-/// A key type of its own, for keys with equal bytes that are not equal.
-trait Keyed: Key + Eq + Copy + std::hash::Hash + std::fmt::Debug {
-    fn make(number: u16) -> Self;
-}
-
-impl Keyed for u16 {
-    fn make(number: u16) -> Self {
-        number
-    }
-}
-
-/// Only three different hashes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Colliding(u16);
-
-impl Key for Colliding {
-    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
-        f(&[(self.0 % 3) as u8])
-    }
-}
-
-impl Keyed for Colliding {
-    fn make(number: u16) -> Self {
-        Self(number)
-    }
 }
 
 /// Runs a history on a table and on the model, and compares everything.

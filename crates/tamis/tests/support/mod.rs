@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 use tamis::{
-    AnyFilter, Balanced, Blocked, Bloom, Filter, KeyHasher, Kind, Split,
+    AnyFilter, Balanced, Blocked, Bloom, Filter, Key, KeyHasher, Kind, Split,
     TinySet,
 };
 
@@ -23,6 +23,40 @@ pub fn key(stream: u64, i: u64) -> u64 {
 
 pub fn keys(stream: u64, count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |i| key(stream, i))
+}
+
+/// A key type of its own, for keys with equal bytes that are not equal.
+pub trait Keyed: Key + Eq + Copy + std::hash::Hash + std::fmt::Debug {
+    /// Whether different keys have different hashes.
+    const DISTINCT_HASHES: bool;
+
+    fn make(number: u16) -> Self;
+}
+
+impl Keyed for u16 {
+    const DISTINCT_HASHES: bool = true;
+
+    fn make(number: u16) -> Self {
+        number
+    }
+}
+
+/// Only three different hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Colliding(u16);
+
+impl Key for Colliding {
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&[(self.0 % 3) as u8])
+    }
+}
+
+impl Keyed for Colliding {
+    const DISTINCT_HASHES: bool = false;
+
+    fn make(number: u16) -> Self {
+        Self(number)
+    }
 }
 
 /// How a test filter is sized.

@@ -5,17 +5,15 @@ mod builder;
 
 pub use builder::{ChainedBuilder, ChainedDesign};
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 
+use super::in_order;
+use super::list::List;
 use crate::error::{Error, Result};
-use crate::key::{Key, KeyHasher, stretch};
+use crate::key::{Key, KeyHasher};
 use crate::placement::{MAX_CHOICES, Proposals, ticket};
 use bucket::{Bucket, Rule};
-
-/// Stream of [`stretch`] for an order of keys that nothing else depends on.
-const ORDER_STREAM: usize = 49;
 
 /// A chained hash table whose buckets are filled as evenly as the reads
 /// spent on insertion allow (Kanizo, Hay and Keslassy, Appendix C).
@@ -87,8 +85,8 @@ const ORDER_STREAM: usize = 49;
 #[derive(Debug, Clone)]
 pub struct Chained<K, V> {
     buckets: Vec<Bucket<K, V>>,
-    /// Refused by every bucket, by hash; several only if hashes collide.
-    list: BTreeMap<u64, Vec<(K, V)>>,
+    /// Refused by every bucket.
+    list: List<K, V>,
     proposals: Proposals,
     rule: Rule,
     hasher: KeyHasher,
@@ -100,8 +98,6 @@ pub struct Chained<K, V> {
 struct Tally {
     /// Keys that a lookup finds at each choice.
     found_at: [usize; MAX_CHOICES],
-    /// Keys in the list.
-    listed: usize,
     /// New keys inserted so far, and the buckets read for that.
     insertions: u64,
     insertion_reads: u64,
@@ -198,7 +194,7 @@ impl<K, V> Chained<K, V> {
         buckets.resize_with(count, || Bucket::EMPTY);
         Ok(Self {
             buckets,
-            list: BTreeMap::new(),
+            list: List::EMPTY,
             proposals,
             rule,
             hasher,
@@ -260,7 +256,7 @@ impl<K, V> Chained<K, V> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tally.found_at.iter().sum::<usize>() + self.tally.listed
+        self.tally.found_at.iter().sum::<usize>() + self.list.len()
     }
 
     /// Whether there are no keys.
@@ -288,7 +284,7 @@ impl<K, V> Chained<K, V> {
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> + '_ {
         let buckets = self.buckets.iter().map(|bucket| &bucket.entries);
-        let entries = buckets.chain(self.list.values()).flatten();
+        let entries = buckets.flatten().chain(self.list.iter());
         entries.map(|(key, value)| (key, value))
     }
 
@@ -307,7 +303,7 @@ impl<K, V> Chained<K, V> {
             bucket.entries.clear();
             bucket.refused = 0;
         }
-        self.list.clear();
+        self.list = List::EMPTY;
         self.tally = Tally::default();
     }
 
@@ -335,7 +331,8 @@ impl<K, V> Chained<K, V> {
             histogram[load] += 1;
         }
         let buckets = self.buckets.len() as f64;
-        let in_buckets = items - self.tally.listed;
+        let listed = self.list.len();
+        let in_buckets = items - listed;
         let mean = in_buckets as f64 / buckets;
         let squares: f64 = (0u32..)
             .zip(&histogram)
@@ -357,8 +354,7 @@ impl<K, V> Chained<K, V> {
             compared_miss += reach * load / level.len() as f64;
             reach *= passes / level.len() as f64;
         }
-        let Tally { found_at, listed, insertions, insertion_reads } =
-            self.tally;
+        let Tally { found_at, insertions, insertion_reads } = self.tally;
         let all = self.proposals.choices() as usize;
         let hit_reads = (1..)
             .zip(found_at)
@@ -386,7 +382,7 @@ impl<K, V> Chained<K, V> {
             Place::Bucket { bucket, at, .. } => {
                 self.buckets[bucket].entries.get(at)
             }
-            Place::List { hash, at } => self.list.get(&hash)?.get(at),
+            Place::List { hash, at } => self.list.get(hash, at),
         }
     }
 
@@ -395,7 +391,7 @@ impl<K, V> Chained<K, V> {
             Place::Bucket { bucket, at, .. } => {
                 self.buckets[bucket].entries.get_mut(at)
             }
-            Place::List { hash, at } => self.list.get_mut(&hash)?.get_mut(at),
+            Place::List { hash, at } => self.list.get_mut(hash, at),
         }
     }
 
@@ -427,10 +423,7 @@ impl<K: Key + Eq, V> Chained<K, V> {
                 return Search { place: None, reads };
             }
         }
-        let at = self
-            .list
-            .get(&hash)
-            .and_then(|entries| entries.iter().position(is_key));
+        let at = self.list.find(hash, is_key);
         let place = at.map(|at| Place::List { hash, at });
         Search { place, reads: choices }
     }
@@ -488,8 +481,7 @@ impl<K: Key + Eq, V> Chained<K, V> {
             self.tally.found_at[found_at % MAX_CHOICES] += 1;
             return choice + 1;
         }
-        self.list.entry(hash).or_default().push(entry);
-        self.tally.listed += 1;
+        self.list.push(hash, entry);
         choices
     }
 
@@ -574,15 +566,7 @@ impl<K: Key + Eq, V> Chained<K, V> {
                 self.tally.found_at[choice as usize % MAX_CHOICES] -= 1;
                 self.buckets[bucket].entries.swap_remove(at)
             }
-            Place::List { hash, at } => {
-                let entries = self.list.get_mut(&hash)?;
-                let entry = entries.swap_remove(at);
-                if entries.is_empty() {
-                    self.list.remove(&hash);
-                }
-                self.tally.listed -= 1;
-                entry
-            }
+            Place::List { hash, at } => self.list.remove(hash, at)?,
         };
         Some(value)
     }
@@ -611,17 +595,9 @@ impl<K: Key + Eq, V> Chained<K, V> {
         for bucket in &mut self.buckets {
             entries.append(&mut bucket.entries);
         }
-        let list = core::mem::take(&mut self.list);
-        entries.extend(list.into_values().flatten());
+        entries.extend(self.list.take());
         self.clear();
-        // Bucket by bucket, those who were lucky before would be first.
-        let order = |hash| stretch(hash, ORDER_STREAM);
-        let mut entries: Vec<_> = entries
-            .into_iter()
-            .map(|entry| (self.hasher.hash(&entry.0), entry))
-            .collect();
-        entries.sort_unstable_by_key(|(hash, _)| order(*hash));
-        for (hash, entry) in entries {
+        for (hash, entry) in in_order(&self.hasher, entries) {
             // They are all different: no need to look whether one is here.
             let reads = self.place(hash, entry);
             self.tally.insertions += 1;

@@ -1,0 +1,385 @@
+//! Multilevel tables with every summary, beside the table without one and
+//! beside `hashbrown`, which has everything in memory anyway.
+//!
+//! ```text
+//! cargo xtask bench tables [--items N,..] [--json FILE] [--write-docs]
+//! ```
+
+#[path = "../clock.rs"]
+mod clock;
+#[path = "../machine.rs"]
+#[expect(dead_code, reason = "the other benchmark uses all of it")]
+mod machine;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tamis::KeyHasher;
+use tamis::summary::{
+    FilterStack, Interpolation, Plan, Summary, TypeFilter, Unsummarised,
+};
+use tamis::table::{Multilevel, MultilevelBuilder};
+
+use clock::timed;
+use machine::{Machine, RUSTC, version_of};
+
+const NO_SUMMARY: &str = "no summary";
+const SUMMARIES: [&str; 3] = ["interpolation", "type filter", "filter stack"];
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Measure lookups in multilevel tables
+#[derive(Parser)]
+#[command(name = "cargo xtask bench tables")]
+struct Cli {
+    /// How many keys the tables have
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N",
+        default_values_t = [20_000, 1_000_000, 10_000_000],
+    )]
+    items: Vec<u64>,
+    /// Lookups of each kind in a repetition
+    #[arg(long, default_value_t = 1 << 19)]
+    queries: u64,
+    /// Repetitions, of which the best counts
+    #[arg(long, default_value_t = 11)]
+    rounds: usize,
+    /// Write all measurements to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write docs/tables.md
+    #[arg(long)]
+    write_docs: bool,
+}
+
+impl Cli {
+    /// What decides what was measured.
+    fn command(&self) -> String {
+        let Self { items, queries, rounds, .. } = self;
+        let items: Vec<String> = items.iter().map(u64::to_string).collect();
+        let items = items.join(",");
+        format!(
+            "cargo xtask bench tables --items {items} --queries {queries} \
+             --rounds {rounds} --write-docs"
+        )
+    }
+}
+
+/// Something with keys and values in it.
+trait Table {
+    /// The sum of the values of the keys that are there, and their number.
+    fn sum(&self, keys: &[u64]) -> (u64, u64);
+
+    /// Buckets read by the lookups of these keys; none if it has none.
+    fn reads(&self, keys: &[u64]) -> Option<u64>;
+
+    /// Bits of the summary per key; none if it has none.
+    fn bits_per_key(&self) -> Option<f64>;
+}
+
+/// Adds up what lookups find.
+fn sum<'a>(values: impl Iterator<Item = Option<&'a u64>>) -> (u64, u64) {
+    values.flatten().fold((0, 0), |(sum, count), value| {
+        (sum.wrapping_add(*value), count + 1)
+    })
+}
+
+impl<S: Summary> Table for Multilevel<u64, u64, S> {
+    fn sum(&self, keys: &[u64]) -> (u64, u64) {
+        sum(keys.iter().map(|key| self.get(key)))
+    }
+
+    fn reads(&self, keys: &[u64]) -> Option<u64> {
+        Some(keys.iter().map(|key| u64::from(self.lookup(key).reads)).sum())
+    }
+
+    fn bits_per_key(&self) -> Option<f64> {
+        self.stats().summary_bits_per_key
+    }
+}
+
+impl Table for hashbrown::HashMap<u64, u64> {
+    fn sum(&self, keys: &[u64]) -> (u64, u64) {
+        sum(keys.iter().map(|key| self.get(key)))
+    }
+
+    fn reads(&self, _keys: &[u64]) -> Option<u64> {
+        None
+    }
+
+    fn bits_per_key(&self) -> Option<f64> {
+        None
+    }
+}
+
+struct Contender {
+    name: &'static str,
+    table: Box<dyn Table>,
+    /// Nanoseconds of the best round, for hits and for misses.
+    best: [f64; 2],
+}
+
+impl Contender {
+    fn new(name: &'static str, table: Box<dyn Table>) -> Self {
+        Self { name, table, best: [f64::INFINITY; 2] }
+    }
+}
+
+/// The key with this number; those from `items` on are in no table.
+fn key(number: u64) -> u64 {
+    // Not the hash function the tables have.
+    KeyHasher::xxh3(0x7461_6d69_7300).hash(&number)
+}
+
+fn filled<P: Plan>(
+    builder: &MultilevelBuilder,
+    plan: &P,
+    items: u64,
+) -> Result<Box<dyn Table>>
+where
+    P::Summary: 'static,
+{
+    let mut table = builder.build_with(plan)?;
+    for number in 0..items {
+        table.insert(key(number), number)?;
+    }
+    table.audit();
+    Ok(Box::new(table))
+}
+
+fn contenders(items: u64) -> Result<Vec<Contender>> {
+    let builder = Multilevel::builder().items(items);
+    let mut map = hashbrown::HashMap::with_capacity(items as usize);
+    map.extend((0..items).map(|number| (key(number), number)));
+    let strings = Interpolation::plan();
+    let cells = TypeFilter::plan();
+    let stack = FilterStack::plan();
+    let [searched, single, several] = SUMMARIES;
+    Ok(vec![
+        Contender::new(
+            NO_SUMMARY,
+            filled(&builder, &Unsummarised::plan(), items)?,
+        ),
+        Contender::new(searched, filled(&builder, &strings, items)?),
+        Contender::new(single, filled(&builder, &cells, items)?),
+        Contender::new(several, filled(&builder, &stack, items)?),
+        Contender::new("hashbrown", Box::new(map)),
+    ])
+}
+
+/// Keys to ask for, and what all of them together answer.
+struct Questions {
+    keys: Vec<u64>,
+    answer: (u64, u64),
+}
+
+impl Questions {
+    /// Present keys, in random order.
+    fn hits(items: u64, count: u64) -> Self {
+        let hasher = KeyHasher::xxh3(2);
+        let numbers: Vec<u64> =
+            (0..count).map(|i| hasher.hash(&i) % items).collect();
+        let sum = numbers.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n));
+        let keys = numbers.into_iter().map(key).collect();
+        Self { keys, answer: (sum, count) }
+    }
+
+    fn misses(items: u64, count: u64) -> Self {
+        let keys = (items..items + count).map(key).collect();
+        Self { keys, answer: (0, 0) }
+    }
+
+    fn reads_per_key(&self, table: &dyn Table) -> Option<f64> {
+        let reads = table.reads(&self.keys)?;
+        Some(reads as f64 / self.keys.len() as f64)
+    }
+}
+
+/// One line of the table.
+struct Row {
+    items: u64,
+    name: &'static str,
+    /// Million lookups a second, for hits and for misses.
+    speed: [f64; 2],
+    /// Buckets read by each.
+    reads: [Option<f64>; 2],
+    bits_per_key: Option<f64>,
+}
+
+/// All contenders in turn, in each round another one first.
+fn race(cli: &Cli, items: u64) -> Result<Vec<Row>> {
+    let mut running = contenders(items)?;
+    let asked = [
+        Questions::hits(items, cli.queries),
+        Questions::misses(items, cli.queries),
+    ];
+    for _ in 0..cli.rounds {
+        running.rotate_left(1);
+        for contender in &mut running {
+            for (best, asked) in contender.best.iter_mut().zip(&asked) {
+                let (taken, answer) =
+                    timed(|| contender.table.sum(&asked.keys));
+                if answer != asked.answer {
+                    return Err(format!("{} is wrong", contender.name).into());
+                }
+                *best = best.min(taken);
+            }
+        }
+    }
+    let turns = cli.rounds % running.len();
+    running.rotate_right(turns);
+    let row = |contender: &Contender| {
+        let table = &*contender.table;
+        Row {
+            items,
+            name: contender.name,
+            speed: contender.best.map(|ns| 1e3 * cli.queries as f64 / ns),
+            reads: [0, 1].map(|i: usize| asked[i].reads_per_key(table)),
+            bits_per_key: table.bits_per_key(),
+        }
+    };
+    Ok(running.iter().map(row).collect())
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result {
+    let mut rows = Vec::new();
+    for &items in &cli.items {
+        rows.extend(race(cli, items)?);
+    }
+    print!("{}\n{}\n{RUSTC}\n", table(&rows), Machine::this());
+    if let Some(path) = &cli.json {
+        std::fs::write(path, json(&rows))?;
+    }
+    if cli.write_docs {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::write(root.join("docs/tables.md"), docs(cli, &rows))?;
+    }
+    Ok(())
+}
+
+fn shown(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| keys | | hits, million a second | misses | reads per hit \
+         | per miss | summary, bits per key |\n|---|---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let [hit, miss] = row.speed;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {hit:.2} | {miss:.2} | {} | {} | {} |",
+            row.items,
+            row.name,
+            shown(row.reads[0], 4),
+            shown(row.reads[1], 4),
+            shown(row.bits_per_key, 2),
+        );
+    }
+    text
+}
+
+/// A list of rows. Nothing in them needs escaping.
+fn json(rows: &[Row]) -> String {
+    let number = |value: Option<f64>| {
+        value.map_or("null".to_owned(), |value| value.to_string())
+    };
+    let objects: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            format!(
+                concat!(
+                    r#"{{"items": {}, "table": "{}", "#,
+                    r#""hits_per_microsecond": {:.4}, "#,
+                    r#""misses_per_microsecond": {:.4}, "#,
+                    r#""reads_hit": {}, "reads_miss": {}, "#,
+                    r#""summary_bits_per_key": {}}}"#
+                ),
+                row.items,
+                row.name,
+                row.speed[0],
+                row.speed[1],
+                number(row.reads[0]),
+                number(row.reads[1]),
+                number(row.bits_per_key),
+            )
+        })
+        .collect();
+    format!("[\n{}\n]\n", objects.join(",\n"))
+}
+
+/// The summaries with which a lookup, a hit (0) or a miss (1), was faster
+/// than without one, whatever the number of keys.
+fn faster(rows: &[Row], lookup: usize) -> String {
+    let without = |items: u64| {
+        let mut same = rows.iter().filter(|row| row.items == items);
+        same.find(|row| row.name == NO_SUMMARY)
+    };
+    let is_faster = |row: &Row| {
+        without(row.items)
+            .is_some_and(|none| row.speed[lookup] > none.speed[lookup])
+    };
+    let all_faster = |name: &&str| {
+        rows.iter().filter(|row| row.name == *name).all(is_faster)
+    };
+    let names: Vec<&str> = SUMMARIES.into_iter().filter(all_faster).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn docs(cli: &Cli, rows: &[Row]) -> String {
+    let command = cli.command();
+    let version = version_of("hashbrown").unwrap_or("unknown");
+    let (table, machine) = (table(rows), Machine::this());
+    let [hits, misses] = [0, 1].map(|lookup| faster(rows, lookup));
+    format!(
+        "\
+# Multilevel tables
+
+```console
+$ {command}
+```
+
+wrote this page from its own measurements; do not edit. Speed is processor
+time on one core, the best of several repetitions, the tables in turn; only
+ratios within one run mean anything.
+
+* Machine: {machine}.
+* {RUSTC}, release with link-time optimisation, no `target-cpu`.
+* hashbrown {version}, with its own hash function.
+
+Keys and values are 64-bit integers, looked up one after the other. The
+tables are what `Multilevel::builder().items(n)` and the plans of the
+summaries make when nothing else is said, audited after they were filled.
+Every sum of values found is compared with what it must be.
+
+{table}
+**Reads** are buckets of the table: what a lookup costs if the entries are
+in slow memory, which is what a summary is for. In this experiment both are
+in memory, and the summary is one more thing to read, so that it pays only
+where it spares more than it costs. Faster than no summary, for all numbers
+of keys above:
+
+* hits: {hits};
+* misses: {misses}.
+
+`hashbrown` is the yardstick for a table that is in memory anyway and may
+move its entries.
+"
+    )
+}

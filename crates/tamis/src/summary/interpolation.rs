@@ -1,0 +1,372 @@
+//! Sorted strings of hash bits.
+
+use alloc::vec::Vec;
+
+use tamis_theory::summary::{self, Prediction};
+
+use super::mixing::Mixed;
+use super::{Levels, Located, Plan, Shape, Summary, zeroed};
+use crate::error::{Error, Result};
+use crate::search::interpolate;
+
+/// Bits of a word that hold the level.
+const LEVEL: u64 = 7;
+
+/// Most bits of a string.
+const MAX_BITS: u32 = 61;
+
+/// Strings in a segment, on average, before there are twice as many
+/// segments.
+const CROWDED: u64 = 128;
+
+/// Words by which a full segment grows. Doubling it would leave a third of
+/// the memory unused.
+const GROWTH: usize = 16;
+
+/// The sorted hashes of all keys, cut to a string of bits (b), each with its
+/// level in the same word; searched by interpolation (IS in the paper).
+///
+/// A key that is not there is taken for one with a chance of n / 2^b; two
+/// keys of the same string with a chance of about n^2 / 2^(b+1). Equal
+/// strings stay beside each other, so that all their levels are known: the
+/// highest is the one named, the others are read next. Removal is exact.
+///
+/// One array would have to move half of itself for every key. The top bits
+/// of a string choose one of many short sorted arrays instead, *segments* of
+/// 64 to 128 words, and there are twice as many when they are full on
+/// average. So an insertion moves half a kilobyte at most on average, and a
+/// search looks at four to five words.
+///
+/// | | |
+/// |---|---|
+/// | memory | 64 bits per key; 3.75 to 7.5 for the 7.5 words that are unused in a segment on average, more while keys come and go; 1.5 to 3 for its header of three words |
+/// | a hit reads | 1 bucket, unless its string is not its own |
+/// | a miss reads | n / 2^b buckets |
+/// | a lookup in the summary | the header of a segment and four to five of its words on average; never more than twice the steps of a binary search, whatever is in it |
+///
+/// **It cannot promise** anything about keys with equal *hashes*: their
+/// strings are equal for every b. A short string saves no memory; it is
+/// there to see what happens when strings are equal.
+///
+/// ```
+/// use tamis::summary::Interpolation;
+/// use tamis::table::Multilevel;
+///
+/// let builder = Multilevel::builder().items(1000);
+/// let mut table = builder.build_with(&Interpolation::plan())?;
+/// table.insert("apple", 3)?;
+/// assert_eq!(table.lookup("apple").reads, 1);
+/// assert_eq!(table.lookup("pear").reads, 0);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Interpolation {
+    /// Each sorted, and all below the next.
+    segments: Vec<Vec<u64>>,
+    /// A string shifted by this is the number of its segment.
+    shift: u32,
+    bits: u32,
+    len: u64,
+    depth: u32,
+}
+
+/// Settings of an [`Interpolation`].
+///
+/// ```
+/// use tamis::summary::{Interpolation, Plan, Shape};
+///
+/// let shape = Shape::new(1000, &[1800, 700, 300], 1)?;
+/// assert!(Interpolation::plan().bits(32).build(&shape).is_ok());
+/// assert!(Interpolation::plan().bits(0).build(&shape).is_err());
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct InterpolationPlan {
+    bits: u32,
+}
+
+impl InterpolationPlan {
+    /// The length of a string (b), 1 to 61, which is what a word has left
+    /// beside the level and the default.
+    ///
+    /// ```
+    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
+    /// let shape = Shape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::plan().bits(1).build(&shape)?;
+    /// summary.insert(1, 0);
+    /// assert_eq!(summary.false_positive(), 0.5);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bits(self, bits: u32) -> Self {
+        Self { bits }
+    }
+
+    /// What the theory expects of it in a table: bits per item, the share of
+    /// absent keys that are read, and the chance that two strings are equal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Infeasible`] if the theory has nothing to say about it.
+    ///
+    /// ```
+    /// use tamis::summary::{Interpolation, Shape};
+    /// let shape = Shape::new(10_000, &[18_000, 7200, 3600, 1200], 1)?;
+    /// let prediction = Interpolation::plan().predict(&shape)?;
+    /// assert!(prediction.failure < 1e-10);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn predict(&self, shape: &Shape) -> Result<Prediction> {
+        Ok(summary::interpolation(&shape.occupancy()?, self.bits)?)
+    }
+}
+
+impl Plan for InterpolationPlan {
+    type Summary = Interpolation;
+
+    fn build(&self, shape: &Shape) -> Result<Interpolation> {
+        if !(1..=MAX_BITS).contains(&self.bits) {
+            return Err(Error::InvalidArgument {
+                what: "bits of a string",
+                why: "expected 1 to 61",
+            });
+        }
+        let wanted = shape.items().div_ceil(CROWDED).next_power_of_two();
+        let index = wanted.ilog2().clamp(1, self.bits);
+        Ok(Interpolation {
+            segments: zeroed(1 << index)?,
+            shift: u64::BITS - index,
+            bits: self.bits,
+            len: 0,
+            depth: shape.depth(),
+        })
+    }
+}
+
+impl Interpolation {
+    /// Starts with strings of 61 bits.
+    ///
+    /// ```
+    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
+    /// let shape = Shape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::plan().build(&shape)?;
+    /// summary.insert(1, 0);
+    /// assert_eq!(summary.false_positive(), 0.5f64.powi(61));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn plan() -> InterpolationPlan {
+        InterpolationPlan { bits: MAX_BITS }
+    }
+
+    /// How many different strings there are; fewer than keys if some have
+    /// equal ones. Looks at all of them.
+    ///
+    /// ```
+    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
+    /// let shape = Shape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::plan().bits(1).build(&shape)?;
+    /// (0..9).for_each(|hash| assert!(!summary.insert(hash, 0)));
+    /// assert_eq!(summary.distinct_strings(), 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn distinct_strings(&self) -> u64 {
+        let heads = self.segments.iter().map(|segment| {
+            segment.chunk_by(|a, b| a & !LEVEL == b & !LEVEL).count() as u64
+        });
+        heads.sum()
+    }
+
+    /// The string of a key, at the upper end of a word.
+    #[inline]
+    fn string(&self, hash: u64) -> u64 {
+        let unused = u64::BITS - self.bits;
+        Mixed::new(hash).word(0, 0) >> unused << unused
+    }
+
+    fn word(&self, hash: u64, level: u32) -> u64 {
+        self.string(hash) | u64::from(level.min(self.depth - 1))
+    }
+
+    #[inline]
+    fn segment(&self, word: u64) -> usize {
+        (word >> self.shift) as usize
+    }
+
+    /// Where a word is in its segment, or would be.
+    #[inline]
+    fn find(&self, word: u64) -> core::result::Result<usize, usize> {
+        let segment = &self.segments[self.segment(word)];
+        let least = word >> self.shift << self.shift;
+        let most = least | ((1 << self.shift) - 1);
+        interpolate(segment.len(), least..=most, word, |at| segment[at])
+    }
+
+    /// The levels of a string.
+    #[inline]
+    fn levels(&self, string: u64) -> Levels {
+        let segment = &self.segments[self.segment(string)];
+        let (Ok(at) | Err(at)) = self.find(string);
+        let mut levels = Levels::NONE;
+        // A match may be any of several words that are the same.
+        let here = segment[at..].iter();
+        for word in here.take_while(|&word| word & !LEVEL == string) {
+            levels = levels.with((word & LEVEL) as u32);
+        }
+        levels
+    }
+
+    /// Twice as many segments, of half the size.
+    fn spread(&mut self) {
+        if u64::BITS - self.shift == self.bits {
+            return;
+        }
+        self.shift -= 1;
+        let old = core::mem::take(&mut self.segments);
+        self.segments.reserve_exact(2 * old.len());
+        for (i, mut lower) in (0u64..).zip(old) {
+            let middle = (2 * i + 1) << self.shift;
+            let at = lower.partition_point(|&word| word < middle);
+            let upper = lower.split_off(at);
+            lower.shrink_to(at.next_multiple_of(GROWTH));
+            self.segments.extend([lower, upper]);
+        }
+    }
+}
+
+impl Summary for Interpolation {
+    #[inline]
+    fn locate(&self, hash: u64) -> Located {
+        let possible = self.levels(self.string(hash));
+        Located { named: possible.iter().last(), possible }
+    }
+
+    fn insert(&mut self, hash: u64, level: u32) -> bool {
+        let word = self.word(hash, level);
+        let others = self.levels(word & !LEVEL);
+        let (Ok(at) | Err(at)) = self.find(word);
+        let number = self.segment(word);
+        let segment = &mut self.segments[number];
+        if segment.len() == segment.capacity() {
+            segment.reserve_exact(GROWTH);
+        }
+        segment.insert(at, word);
+        self.len += 1;
+        if self.len > CROWDED * self.segments.len() as u64 {
+            self.spread();
+        }
+        others.iter().any(|other| other < (word & LEVEL) as u32)
+    }
+
+    fn remove(&mut self, hash: u64, level: u32) {
+        let word = self.word(hash, level);
+        if let Ok(at) = self.find(word) {
+            let number = self.segment(word);
+            let segment = &mut self.segments[number];
+            segment.remove(at);
+            self.len -= 1;
+            let len = segment.len();
+            if segment.capacity() - len > 2 * GROWTH {
+                segment.shrink_to(len + GROWTH);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.segments.iter_mut().for_each(Vec::clear);
+        self.len = 0;
+    }
+
+    fn stale(&self) -> u64 {
+        0
+    }
+
+    fn is_worn(&self) -> bool {
+        false
+    }
+
+    fn bits(&self) -> u64 {
+        let words = self.segments.iter().map(|s| s.capacity() as u64);
+        let headers = size_of_val(&self.segments[..]) as u64;
+        64 * words.sum::<u64>() + 8 * headers
+    }
+
+    fn false_positive(&self) -> f64 {
+        libm::scalbn(self.distinct_strings() as f64, -(self.bits as i32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use proptest::prelude::*;
+
+    fn made(items: u64, bits: u32) -> Interpolation {
+        let shape = Shape::new(items, &[8; 8], 1).unwrap();
+        Interpolation::plan().bits(bits).build(&shape).unwrap()
+    }
+
+    proptest! {
+        /// Beside a multiset of strings and levels, with strings so short
+        /// that most are not alone.
+        #[test]
+        fn histories(
+            bits in 1u32..=61,
+            changes in proptest::collection::vec(
+                (0u64..60, 0u32..8, any::<bool>()), 0..400,
+            ),
+        ) {
+            let mut summary = made(1, bits);
+            let mut model = BTreeMap::<(u64, u32), u64>::new();
+            for (hash, level, insert) in changes {
+                let string = summary.string(hash);
+                let count = model.entry((string, level)).or_default();
+                if insert {
+                    *count += 1;
+                    let lower = model
+                        .range((string, 0)..(string, level))
+                        .any(|(_, &count)| count > 0);
+                    prop_assert_eq!(summary.insert(hash, level), lower);
+                } else {
+                    *count = count.saturating_sub(1);
+                    summary.remove(hash, level);
+                }
+                let expected = model
+                    .range((string, 0)..=(string, 7))
+                    .filter(|&(_, &count)| count > 0)
+                    .fold(Levels::NONE, |all, (&(_, l), _)| all.with(l));
+                let located = summary.locate(hash);
+                prop_assert_eq!(located.possible, expected);
+                prop_assert_eq!(located.named, expected.iter().last());
+                prop_assert_eq!(summary.len, model.values().sum::<u64>());
+                let ordered = summary.segments.iter().flatten();
+                prop_assert!(ordered.is_sorted());
+            }
+        }
+    }
+
+    #[test]
+    fn segments_stay_short_and_memory_near_a_word() {
+        let unused = (GROWTH as f64 - 1.0) / 2.0 * 64.0;
+        let header = 8.0 * size_of::<Vec<u64>>() as f64;
+        for items in [70_000, 100_000, 131_072u64] {
+            // Made for few, it has to spread, which leaves halves that fit
+            // exactly and then grow all at once.
+            for (design, slack) in [(items, 0.01), (1, 0.05)] {
+                let mut summary = made(design, 61);
+                for i in 0..items {
+                    summary.insert(crate::KeyHasher::default().hash(&i), 1);
+                }
+                let longest = summary.segments.iter().map(Vec::len).max();
+                assert!(longest.is_some_and(|len| len < 192), "{longest:?}");
+                let segment = items as f64 / summary.segments.len() as f64;
+                assert!((64.0..=128.0).contains(&segment), "{segment}");
+                let expected = 64.0 + (unused + header) / segment;
+                let part = summary.bits() as f64 / items as f64 / expected;
+                assert!((part - 1.0).abs() < slack, "{items}: {part}");
+            }
+        }
+    }
+}

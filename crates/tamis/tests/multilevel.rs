@@ -1,0 +1,249 @@
+//! The multilevel table with every summary: against a map that is always
+//! right.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod support;
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use support::{Colliding, Keyed};
+use tamis::summary::{
+    Deletion, Filter, FilterStack, FilterStackPlan, Interpolation, Plan,
+    Summary, TypeFilter, Unsummarised,
+};
+use tamis::table::{Crisis, Multilevel, MultilevelBuilder};
+use tamis::{Error, KeyHasher};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Insert(u16, u32),
+    Remove(u16),
+    Get(u16),
+    Change(u16, u32),
+    /// Keys in a row, so that levels get full and empty.
+    InsertMany(u16, u16),
+    RemoveMany(u16, u16),
+    Audit,
+    Refresh,
+    Rebuild(Option<u64>),
+    Clear,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = || 0..120u16;
+    prop_oneof![
+        20 => (key(), any::<u32>()).prop_map(|(k, v)| Op::Insert(k, v)),
+        10 => key().prop_map(Op::Remove),
+        10 => key().prop_map(Op::Get),
+        5 => (key(), any::<u32>()).prop_map(|(k, v)| Op::Change(k, v)),
+        8 => (key(), 0..60u16).prop_map(|(k, n)| Op::InsertMany(k, n)),
+        8 => (key(), 0..60u16).prop_map(|(k, n)| Op::RemoveMany(k, n)),
+        4 => Just(Op::Audit),
+        2 => Just(Op::Refresh),
+        2 => any::<Option<u64>>().prop_map(Op::Rebuild),
+        1 => Just(Op::Clear),
+    ]
+}
+
+/// A table and the map that says what must be in it.
+struct Twin<K, S> {
+    table: Multilevel<K, u32, S>,
+    model: HashMap<K, u32>,
+    stash: usize,
+}
+
+impl<K: Keyed, S: Summary> Twin<K, S> {
+    fn new<P>(builder: &MultilevelBuilder, plan: &P, stash: usize) -> Self
+    where
+        P: Plan<Summary = S>,
+    {
+        let table = builder.clone().stash(stash).build_with(plan).unwrap();
+        Self { table, model: HashMap::new(), stash }
+    }
+
+    /// A crisis gives everything back; only a full stash may lead to one.
+    fn insert(&mut self, key: K, value: u32) {
+        match self.table.insert(key, value) {
+            Ok(old) => assert_eq!(old, self.model.insert(key, value)),
+            Err(Crisis { key: back, value: same }) => {
+                assert_eq!((back, same), (key, value));
+                assert!(!self.model.contains_key(&key), "refused a change");
+                assert_eq!(self.table.stats().stashed, self.stash);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: K) {
+        assert_eq!(self.table.remove(&key), self.model.remove(&key));
+    }
+
+    fn step(&mut self, op: &Op) {
+        match *op {
+            Op::Insert(k, v) => self.insert(K::make(k), v),
+            Op::Remove(k) => self.remove(K::make(k)),
+            Op::Get(k) => {
+                let k = K::make(k);
+                assert_eq!(self.table.get(&k), self.model.get(&k));
+                let found = self.table.contains_key(&k);
+                assert_eq!(found, self.model.contains_key(&k));
+            }
+            Op::Change(k, v) => {
+                let k = K::make(k);
+                let mine = self.table.get_mut(&k).map(|old| *old ^= v);
+                let other = self.model.get_mut(&k).map(|old| *old ^= v);
+                assert_eq!(mine, other);
+            }
+            Op::InsertMany(from, count) => {
+                for k in from..from + count {
+                    self.insert(K::make(k), u32::from(k));
+                }
+            }
+            Op::RemoveMany(from, count) => {
+                (from..from + count).for_each(|k| self.remove(K::make(k)));
+            }
+            Op::Audit => {
+                self.table.audit();
+                self.check_audited();
+            }
+            Op::Refresh => {
+                self.table.refresh();
+                assert_eq!(self.table.summary().stale(), 0);
+                self.check_audited();
+            }
+            Op::Rebuild(seed) => self.rebuild(seed),
+            Op::Clear => {
+                self.table.clear();
+                self.model.clear();
+            }
+        }
+    }
+
+    /// Refused, it changes nothing.
+    fn rebuild(&mut self, seed: Option<u64>) {
+        let before = self.table.stats();
+        let hasher = *self.table.hasher();
+        match self.table.rebuild(seed.map(KeyHasher::xxh3)) {
+            Ok(()) => self.check_audited(),
+            Err(error) => {
+                assert_eq!(error, Error::Crisis);
+                assert_eq!(self.table.stats(), before);
+                assert_eq!(*self.table.hasher(), hasher);
+            }
+        }
+    }
+
+    /// After an audit nothing is read twice, unless hashes collide.
+    fn check_audited(&self) {
+        let stats = self.table.stats();
+        assert!(stats.audited);
+        let named = self.table.summary().bits() > 0;
+        if K::DISTINCT_HASHES && named {
+            for key in (0..200).map(K::make) {
+                assert!(self.table.lookup(&key).reads <= 1, "{key:?}");
+            }
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(self.table.len(), self.model.len());
+        assert!(!self.table.summary().is_worn());
+        for (key, value) in &self.model {
+            let lookup = self.table.lookup(key);
+            assert_eq!(lookup.value, Some(value), "lost {key:?}");
+            assert!(lookup.reads <= 8);
+        }
+        for key in (0..200).map(K::make) {
+            assert_eq!(self.table.get(&key), self.model.get(&key));
+        }
+        let all: HashMap<K, u32> =
+            self.table.iter().map(|(k, v)| (*k, *v)).collect();
+        assert_eq!(self.table.iter().count(), self.model.len());
+        assert_eq!(all, self.model);
+    }
+
+    /// What the table says of itself adds up.
+    fn check_stats(&self) {
+        let stats = self.table.stats();
+        let placed: usize = stats.levels.iter().map(|l| l.items).sum();
+        assert_eq!(stats.items, self.model.len());
+        assert_eq!(placed + stats.stashed, stats.items);
+        assert!(stats.stashed <= self.stash);
+        let reads: u32 =
+            self.model.keys().map(|key| self.table.lookup(key).reads).sum();
+        let reads = f64::from(reads) / stats.items as f64;
+        let said = stats.reads_hit;
+        assert!(said.is_none_or(|said| (said - reads).abs() < 1e-9));
+        let buckets = self.table.shape().levels();
+        for (level, &buckets) in stats.levels.iter().zip(buckets) {
+            assert_eq!(level.buckets, buckets);
+            assert!((0.0..=1.0).contains(&level.occupancy));
+        }
+    }
+}
+
+fn follow<K: Keyed, P: Plan>(
+    builder: &MultilevelBuilder,
+    plan: &P,
+    stash: usize,
+    history: &[Op],
+) {
+    let mut twin = Twin::<K, _>::new(builder, plan, stash);
+    for op in history {
+        twin.step(op);
+        twin.check();
+    }
+    twin.check_stats();
+    // What was written down goes with its key.
+    let keys: Vec<K> = twin.model.keys().copied().collect();
+    keys.into_iter().for_each(|key| twin.remove(key));
+    let stats = twin.table.stats();
+    assert_eq!((stats.items, stats.exceptions), (0, 0));
+}
+
+/// Filters so small that most keys are misnamed.
+fn tiny_stack(depth: usize, bits: u64, lists: usize) -> FilterStackPlan {
+    let filters: Vec<Filter> = (0..depth)
+        .map(|level| match level + lists >= depth {
+            true => Filter::HashList { bits: 64 },
+            false => Filter::Bloom { cells: bits, probes: 2 },
+        })
+        .collect();
+    FilterStack::plan().filters(&filters)
+}
+
+proptest! {
+    /// Tables so small that crises, failures and equal strings are common.
+    #[test]
+    fn histories(
+        levels in proptest::collection::vec(1u64..40, 1..=8),
+        bucket_entries in 1u32..=4,
+        stash in 0usize..12,
+        bits in 2u64..400,
+        lists in 0usize..3,
+        share in 0.0f64..0.5,
+        counting: bool,
+        ops in proptest::collection::vec(op(), 0..60),
+    ) {
+        let builder = Multilevel::builder()
+            .levels(&levels)
+            .bucket_entries(bucket_entries);
+        let deletion = match counting {
+            true => Deletion::Counting,
+            false => Deletion::Lazy { share },
+        };
+        let strings = Interpolation::plan().bits(1 + bits as u32 % 12);
+        let cells =
+            TypeFilter::plan().cells(bits).probes(2).deletion(deletion);
+        let stack = tiny_stack(levels.len(), bits, lists).deletion(deletion);
+        let none = Unsummarised::plan();
+        follow::<u16, _>(&builder, &none, stash, &ops);
+        follow::<u16, _>(&builder, &strings, stash, &ops);
+        follow::<u16, _>(&builder, &cells, stash, &ops);
+        follow::<u16, _>(&builder, &stack, stash, &ops);
+        follow::<Colliding, _>(&builder, &none, stash, &ops);
+        follow::<Colliding, _>(&builder, &strings, stash, &ops);
+        follow::<Colliding, _>(&builder, &cells, stash, &ops);
+        follow::<Colliding, _>(&builder, &stack, stash, &ops);
+    }
+}

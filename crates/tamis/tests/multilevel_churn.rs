@@ -1,0 +1,182 @@
+//! Multilevel tables whose keys come and go: every answer right, and the
+//! levels filled as the theory says.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod support;
+
+use std::collections::HashMap;
+
+use support::key;
+use tamis::summary::{
+    Deletion, Filter, FilterStack, Interpolation, Plan, Summary, TypeFilter,
+    Unsummarised,
+};
+use tamis::table::Multilevel;
+
+const ITEMS: u64 = 4000;
+const TURNOVERS: u64 = 20;
+/// Three buckets an item. Churn needs the stash: what is safe for keys that
+/// only come is not for keys that also go.
+const LEVELS: [u64; 6] = [7600, 2600, 1000, 600, 120, 80];
+
+const LAZY: Deletion = Deletion::Lazy { share: 0.3 };
+
+/// A table under churn beside a map.
+struct Churn<S> {
+    table: Multilevel<u64, u64, S>,
+    model: HashMap<u64, u64>,
+    keys: Vec<u64>,
+    fresh: u64,
+    /// Lookups of present keys, and buckets read by them.
+    hits: u64,
+    hit_reads: u64,
+    misnamed: u64,
+}
+
+impl<S: Summary> Churn<S> {
+    fn new(plan: &impl Plan<Summary = S>) -> Self {
+        let builder =
+            Multilevel::builder().items(ITEMS).levels(&LEVELS).stash(64);
+        let mut churn = Self {
+            table: builder.build_with(plan).unwrap(),
+            model: HashMap::new(),
+            keys: Vec::new(),
+            fresh: 0,
+            hits: 0,
+            hit_reads: 0,
+            misnamed: 0,
+        };
+        (0..ITEMS).for_each(|_| churn.insert());
+        churn
+    }
+
+    fn insert(&mut self) {
+        let (new, value) = (key(1, self.fresh), self.fresh);
+        self.fresh += 1;
+        assert_eq!(self.table.insert(new, value).unwrap(), None);
+        assert_eq!(self.model.insert(new, value), None);
+        self.keys.push(new);
+    }
+
+    /// Replaces as many keys as there are, each time a random one.
+    fn turnover(&mut self) {
+        for _ in 0..ITEMS {
+            let random = key(2, self.fresh);
+            let at = random as usize % self.keys.len();
+            let old = self.keys.swap_remove(at);
+            assert_eq!(self.table.remove(&old), self.model.remove(&old));
+            assert_eq!(self.table.get(&old), None);
+            self.insert();
+        }
+        assert_eq!(self.table.len(), self.model.len());
+        for key in &self.keys {
+            let lookup = self.table.lookup(key);
+            assert_eq!(lookup.value, self.model.get(key));
+            self.hits += 1;
+            self.hit_reads += u64::from(lookup.reads);
+        }
+        for i in 0..ITEMS {
+            assert_eq!(self.table.get(&key(3, i)), None);
+        }
+        self.misnamed += self.table.audit();
+    }
+}
+
+/// How a summary stands twenty turnovers: reads per hit, misnamed keys.
+fn churn<S: Summary>(what: &str, plan: &impl Plan<Summary = S>) -> (f64, f64) {
+    let mut churn = Churn::new(plan);
+    (0..TURNOVERS).for_each(|_| churn.turnover());
+    let reads = churn.hit_reads as f64 / churn.hits as f64;
+    let misnamed = churn.misnamed as f64 / TURNOVERS as f64;
+    let stats = churn.table.stats();
+    println!(
+        "{what}: {reads:.4} reads per hit, {misnamed:.1} misnamed, \
+         {:.2} bits per key, {} stale",
+        stats.summary_bits_per_key.unwrap(),
+        stats.stale,
+    );
+    (reads, misnamed)
+}
+
+fn stack(probes: [u32; 6], bits: [u64; 6]) -> [Filter; 6] {
+    std::array::from_fn(|i| match bits[i] {
+        0 => Filter::HashList { bits: 64 },
+        cells => Filter::Bloom { cells, probes: probes[i] },
+    })
+}
+
+/// Summaries of ordinary size. Keys move to later levels under churn, and
+/// keep being read once.
+#[test]
+fn twenty_turnovers_with_good_summaries() {
+    for deletion in [LAZY, Deletion::Counting] {
+        let what = format!("{deletion:?}");
+        let cells = TypeFilter::plan().cells(60_000).probes(14);
+        let (reads, _) =
+            churn(&format!("cells, {what}"), &cells.deletion(deletion));
+        assert!(reads < 1.005, "{what}: {reads}");
+        let filters = stack(
+            [7, 16, 16, 16, 16, 1],
+            [40_000, 40_000, 16_000, 6000, 2000, 0],
+        );
+        let filters = FilterStack::plan().filters(&filters);
+        let (reads, _) =
+            churn(&format!("stack, {what}"), &filters.deletion(deletion));
+        assert!(reads < 1.005, "{what}: {reads}");
+    }
+    let (reads, misnamed) = churn("strings", &Interpolation::plan());
+    // The few in the stash are read nowhere.
+    assert!(reads <= 1.0 && misnamed == 0.0, "{reads}, {misnamed}");
+    let (reads, _) = churn("no summary", &Unsummarised::plan());
+    assert!(reads > 1.3, "{reads}");
+}
+
+/// Summaries so small that most answers are wrong: no key may be.
+#[test]
+fn twenty_turnovers_with_bad_summaries() {
+    for deletion in [LAZY, Deletion::Counting] {
+        let what = format!("{deletion:?}");
+        let cells = TypeFilter::plan().cells(9000).probes(3);
+        let (_, misnamed) =
+            churn(&format!("few cells, {what}"), &cells.deletion(deletion));
+        assert!(misnamed > 20.0, "{misnamed}");
+        let filters = stack([3, 3, 3, 2, 2, 1], [9000, 3000, 900, 300, 80, 0]);
+        let filters = FilterStack::plan().filters(&filters);
+        let (_, misnamed) = churn(
+            &format!("small stack, {what}"),
+            &filters.deletion(deletion),
+        );
+        assert!(misnamed > 20.0, "{misnamed}");
+    }
+    let short = Interpolation::plan().bits(14);
+    let (_, misnamed) = churn("short strings", &short);
+    assert!(misnamed > 20.0, "{misnamed}");
+}
+
+/// So many keys on one counter that it is full: what it counts is lost, the
+/// keys are not.
+#[test]
+fn full_counters_lose_no_key() {
+    let filters = [Filter::Bloom { cells: 2, probes: 1 }; 2];
+    let stack = FilterStack::plan().filters(&filters);
+    check_full_counters(&stack.deletion(Deletion::Counting));
+    let cells = TypeFilter::plan().cells(1).probes(1);
+    check_full_counters(&cells.deletion(Deletion::Counting));
+}
+
+fn check_full_counters(plan: &impl Plan) {
+    let builder = Multilevel::builder().levels(&[30_000, 9000]);
+    let mut table = builder.build_with(plan).unwrap();
+    for round in 0..3 {
+        for i in 0..1000 {
+            table.insert(key(round, i), i).unwrap();
+        }
+        for i in 0..999 {
+            assert_eq!(table.remove(&key(round, i)), Some(i));
+            assert_eq!(table.get(&key(round, 999)), Some(&999));
+        }
+        assert_eq!(table.remove(&key(round, 999)), Some(999));
+    }
+    // They are full, or there was nothing to see.
+    assert_eq!(table.summary().false_positive(), 1.0);
+}

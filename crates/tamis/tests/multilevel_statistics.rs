@@ -1,0 +1,321 @@
+//! Multilevel tables and their summaries against the theory, inside 99.9 %
+//! intervals, with fixed seeds.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+mod support;
+
+use support::{assert_binomial, key, keys};
+use tamis::Result;
+use tamis::summary::{
+    Filter, FilterStack, Interpolation, Plan, Shape, Summary, TypeFilter,
+};
+use tamis::table::Multilevel;
+use tamis_theory::crisis::{Occupancy, churn};
+use tamis_theory::summary::{self, Prediction};
+
+/// Two-sided 99.9 %.
+const Z: f64 = 3.2905;
+
+/// Whether one of so many keys, different in every trial, finds no room.
+fn crises(items: u64, levels: &[u64], bucket: u32, trials: u64) -> u64 {
+    let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
+    let mut table = builder.build().unwrap();
+    let mut crises = 0;
+    for trial in 0..trials {
+        let mut keys = (0..items).map(|i| key(1, trial * items + i));
+        if keys.any(|key| table.insert(key, ()).is_err()) {
+            crises += 1;
+        }
+        table.clear();
+    }
+    crises
+}
+
+#[test]
+fn crises_are_as_frequent_as_predicted() {
+    type Case = (u64, &'static [u64], u32, u64);
+    let cases: [Case; 10] = [
+        (3, &[2, 2], 1, 100_000),
+        (4, &[3, 2], 1, 100_000),
+        (4, &[4, 1], 1, 100_000),
+        (100, &[150, 60, 20, 8], 1, 30_000),
+        (1000, &[1900, 650, 250, 100], 1, 4000),
+        (10_000, &[18_000, 7200, 3600, 1200], 1, 300),
+        (600, &[68, 14, 4], 8, 4000),
+        (3000, &[41, 8], 64, 600),
+        // Rare ones.
+        (20, &[60, 20, 10], 1, 200_000),
+        (30, &[60, 20, 8, 4], 1, 200_000),
+    ];
+    for (items, levels, bucket, trials) in cases {
+        let predicted =
+            Occupancy::new(items, levels, bucket).unwrap().crisis();
+        // Often enough to see, seldom enough to be one.
+        assert!((2e-4..0.7).contains(&predicted), "{levels:?}: {predicted}");
+        let seen = crises(items, levels, bucket, trials);
+        println!("{items} in {levels:?} x {bucket}: {seen} of {trials}");
+        let what = format!("{items} in {levels:?} of {bucket}");
+        assert_binomial(seen, trials, predicted, &what);
+    }
+}
+
+/// Pages of which the last level has next to none of the keys, far out in
+/// the tails of the laws.
+#[test]
+fn levels_get_as_many_keys_as_predicted() {
+    const TRIALS: u64 = 1500;
+    const KEYS: u64 = 600;
+    for levels in [[80, 30, 8], [80, 30, 10], [80, 20, 5]] {
+        let predicted = Occupancy::new(KEYS, &levels, 8).unwrap();
+        assert!(predicted.crisis() < 1e-9, "{predicted:?}");
+        let builder = Multilevel::builder().levels(&levels).bucket_entries(8);
+        let mut table = builder.build().unwrap();
+        let mut seen = [const { Vec::new() }; 3];
+        for trial in 0..TRIALS {
+            table.clear();
+            for i in 0..KEYS {
+                table.insert(key(8, trial * KEYS + i), ()).unwrap();
+            }
+            for (seen, level) in seen.iter_mut().zip(table.stats().levels) {
+                seen.push(level.items as u64);
+            }
+        }
+        for (seen, predicted) in seen.iter().zip(predicted.level_items()) {
+            assert_mean(seen, predicted, &format!("{levels:?}"));
+        }
+    }
+}
+
+/// Keys a summary misnames in each of many tables.
+fn misnamed(
+    plan: &impl Plan,
+    items: u64,
+    levels: &[u64],
+    builds: u64,
+) -> Vec<u64> {
+    let builder = Multilevel::builder().items(items).levels(levels);
+    let mut table = builder.build_with(plan).unwrap();
+    let build = |build| {
+        table.clear();
+        for i in 0..items {
+            table.insert(key(2, build * items + i), ()).unwrap();
+        }
+        table.audit()
+    };
+    (0..builds).map(build).collect()
+}
+
+/// The mean of what was seen, within its own standard error: keys are
+/// misnamed in clusters, so the law is not binomial.
+fn assert_mean(seen: &[u64], predicted: f64, what: &str) {
+    let count = seen.len() as f64;
+    let mean = seen.iter().sum::<u64>() as f64 / count;
+    let squares: f64 = seen.iter().map(|&n| (n as f64 - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    println!("{what}: {mean:.4} +- {error:.4}, predicted {predicted:.4}");
+    assert!(
+        (mean - predicted).abs() <= Z * error,
+        "{what}: {mean} +- {error}, predicted {predicted}"
+    );
+}
+
+const ITEMS: u64 = 2000;
+const LEVELS: [u64; 6] = [3800, 1300, 500, 300, 100, 40];
+
+fn bloom(cells: u64, probes: u32) -> Filter {
+    Filter::Bloom { cells, probes }
+}
+
+/// Filters so small that keys are misnamed in every table or every fourth.
+#[test]
+fn keys_are_misnamed_as_often_as_predicted() {
+    let table = Occupancy::new(ITEMS, &LEVELS, 1).unwrap();
+    for (cells, probes, builds) in [(12_000, 5, 1000), (6000, 4, 300)] {
+        let plan = TypeFilter::plan().cells(cells).probes(probes);
+        let shape = Multilevel::builder().levels(&LEVELS).shape().unwrap();
+        // What fills whole words.
+        let cells = plan.build(&shape).unwrap().cells();
+        let predicted = summary::type_filter(&table, cells, probes).unwrap();
+        let seen = misnamed(&plan, ITEMS, &LEVELS, builds);
+        let what = format!("{cells} cells, {probes} probes");
+        assert_mean(&seen, predicted.failure, &what);
+    }
+    let stack = [
+        bloom(12_000, 4),
+        bloom(6000, 8),
+        bloom(1200, 8),
+        bloom(200, 8),
+        bloom(80, 8),
+        bloom(40, 8),
+    ];
+    let lists = [
+        bloom(12_000, 4),
+        bloom(4000, 6),
+        Filter::HashList { bits: 16 },
+        Filter::HashList { bits: 10 },
+        Filter::HashList { bits: 8 },
+        Filter::HashList { bits: 6 },
+    ];
+    for (filters, builds) in [(stack, 400), (lists, 200)] {
+        let plan = FilterStack::plan().filters(&filters);
+        let predicted = summary::filter_stack(&table, &filters).unwrap();
+        let seen = misnamed(&plan, ITEMS, &LEVELS, builds);
+        assert_mean(&seen, predicted.failure, &format!("{filters:?}"));
+    }
+}
+
+/// A failure of sorted strings, in the paper's sense, is that two are equal.
+#[test]
+fn strings_are_equal_as_often_as_predicted() {
+    const BUILDS: u64 = 600;
+    let table = Occupancy::new(ITEMS, &LEVELS, 1).unwrap();
+    let shape = Multilevel::builder().levels(&LEVELS).shape().unwrap();
+    for bits in [20, 22, 24] {
+        let plan = Interpolation::plan().bits(bits);
+        let mut strings = plan.build(&shape).unwrap();
+        let mut failures = 0;
+        for build in 0..BUILDS {
+            strings.clear();
+            for i in 0..ITEMS {
+                strings.insert(key(3, build * ITEMS + i), 0);
+            }
+            failures += u64::from(strings.distinct_strings() < ITEMS);
+        }
+        let predicted = summary::interpolation(&table, bits).unwrap().failure;
+        let what = format!("strings of {bits} bits");
+        assert_binomial(failures, BUILDS, predicted, &what);
+    }
+}
+
+/// A million keys, a table and a summary as they come: every key is found
+/// with one read except for the share promised, and after an audit without
+/// exception; keys that are not there are read as often as predicted.
+fn check_a_million<P: Plan>(
+    what: &str,
+    plan: &P,
+    predict: impl Fn(&Shape) -> Result<Prediction>,
+    documented_bits: f64,
+) {
+    const MILLION: u64 = 1_000_000;
+    let builder = Multilevel::builder().items(MILLION);
+    let mut table = builder.build_with(plan).unwrap();
+    for (value, key) in (0..).zip(keys(6, MILLION)) {
+        assert_eq!(table.insert(key, value), Ok(None));
+    }
+    let predicted = predict(table.shape()).unwrap();
+    let lookups = |table: &Multilevel<u64, u64, P::Summary>| {
+        let mut more_reads = 0;
+        for (value, key) in (0..).zip(keys(6, MILLION)) {
+            let lookup = table.lookup(&key);
+            assert_eq!(lookup.value, Some(&value));
+            assert!(lookup.reads >= 1);
+            more_reads += u64::from(lookup.reads > 1);
+        }
+        more_reads
+    };
+    let before = lookups(&table);
+    let misnamed = table.audit();
+    assert_eq!(lookups(&table), 0, "{what}: after an audit");
+    let read = keys(7, MILLION).filter(|key| {
+        let lookup = table.lookup(key);
+        assert!(lookup.value.is_none() && lookup.reads <= 1);
+        lookup.reads == 1
+    });
+    let read = read.count() as u64;
+    let bits = table.stats().summary_bits_per_key.unwrap();
+    println!(
+        "{what}: {before} keys with more than one read, {misnamed} misnamed \
+         ({:.2}), {read} false positives ({:.2}), {bits:.2} bits per key",
+        predicted.failure,
+        predicted.false_positive * MILLION as f64,
+    );
+    assert!((bits - documented_bits).abs() <= 0.05, "{what}: {bits}");
+    assert!(before <= misnamed);
+    let share = predicted.failure / MILLION as f64;
+    assert_binomial(misnamed, MILLION, share, &format!("{what}: misnamed"));
+    assert_binomial(read, MILLION, predicted.false_positive, what);
+}
+
+/// The bits are those the documentation of the summaries gives.
+#[test]
+fn a_million_keys_are_read_once() {
+    let strings = Interpolation::plan();
+    check_a_million(
+        "interpolation",
+        &strings,
+        |shape| strings.predict(shape),
+        69.5,
+    );
+    let cells = TypeFilter::plan();
+    check_a_million("type filter", &cells, |shape| cells.predict(shape), 27.9);
+    let stack = FilterStack::plan();
+    check_a_million(
+        "filter stack",
+        &stack,
+        |shape| stack.predict(shape),
+        15.3,
+    );
+}
+
+/// Keys in each level of a table whose keys come and go, averaged over the
+/// turnovers after the first ten.
+fn steady_levels(
+    items: u64,
+    levels: &[u64],
+    bucket: u32,
+    turnovers: u64,
+) -> Vec<f64> {
+    const SETTLING: u64 = 10;
+    /// Looks at the levels in a turnover.
+    const SAMPLES: u64 = 2;
+    let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
+    let mut table = builder.stash(items as usize).build().unwrap();
+    let mut sums = vec![0; levels.len()];
+    let mut present: Vec<u64> = (0..items).map(|i| key(4, i)).collect();
+    for &key in &present {
+        table.insert(key, ()).unwrap();
+    }
+    let steps = (SETTLING + turnovers) * items;
+    for step in 0..steps {
+        let at = key(5, step) as usize % present.len();
+        let (old, new) = (present[at], key(4, items + step));
+        present[at] = new;
+        assert_eq!(table.remove(&old), Some(()));
+        assert_eq!(table.insert(new, ()), Ok(None));
+        if step >= SETTLING * items && step % (items / SAMPLES) == 0 {
+            let stats = table.stats();
+            let levels = stats.levels.iter().map(|level| level.items);
+            for (sum, items) in sums.iter_mut().zip(levels) {
+                *sum += items;
+            }
+        }
+    }
+    let samples = (turnovers * SAMPLES) as f64;
+    sums.into_iter().map(|sum| sum as f64 / samples).collect()
+}
+
+/// Within 2 % of the prediction, or within the 99.9 % interval where so few
+/// keys are in a level that this is wider: the number in a small level is
+/// nearly Poisson, and is another one after about two turnovers.
+#[test]
+fn churn_fills_the_levels_as_predicted() {
+    type Case = (u64, &'static [u64], u32, u64);
+    let cases: [Case; 3] = [
+        (100_000, &[190_000, 65_000, 25_000, 15_000, 3000, 2000], 1, 25),
+        (50_000, &[5524, 1788, 374], 8, 6),
+        (50_000, &[750, 125, 15], 64, 6),
+    ];
+    for (items, levels, bucket, turnovers) in cases {
+        let predicted = churn(items, levels, bucket).unwrap().level_items();
+        let seen = steady_levels(items, levels, bucket, turnovers);
+        println!("{levels:?} of {bucket}: {seen:.1?}, {predicted:.1?}");
+        for (seen, predicted) in seen.iter().zip(predicted) {
+            let error = (predicted * 2.0 / turnovers as f64).sqrt();
+            let slack = (0.02 * predicted).max(Z * error);
+            assert!(
+                (seen - predicted).abs() <= slack,
+                "{levels:?}: {seen}, predicted {predicted} +- {slack}"
+            );
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Histories on multilevel tables with every summary, beside a map.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tamis::KeyHasher;
+use tamis::summary::{
+    Deletion, Filter, FilterStack, Interpolation, Plan, TypeFilter,
+    Unsummarised,
+};
+use tamis::table::{Multilevel, MultilevelBuilder};
+
+#[derive(Debug, Arbitrary)]
+enum Op {
+    Insert(u8, u16),
+    Remove(u8),
+    Audit,
+    Refresh,
+    Rebuild(Option<u64>),
+    Clear,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Summary {
+    None,
+    Strings { bits: u8 },
+    Cells { cells: u16, probes: u8 },
+    Stack { bits: [u8; 8], probes: u8 },
+}
+
+#[derive(Debug, Arbitrary)]
+struct History {
+    levels: Vec<u8>,
+    bucket_entries: u8,
+    stash: u8,
+    summary: Summary,
+    /// Of stale keys; none: counting.
+    lazy: Option<u8>,
+    ops: Vec<Op>,
+}
+
+fn follow(builder: &MultilevelBuilder, plan: &impl Plan, ops: &[Op]) {
+    // Settings that are out of range are errors, and that is all.
+    let Ok(mut table) = builder.build_with::<u8, u16, _>(plan) else {
+        return;
+    };
+    let mut model = BTreeMap::new();
+    for op in ops {
+        match *op {
+            Op::Insert(key, value) => match table.insert(key, value) {
+                Ok(old) => assert_eq!(old, model.insert(key, value)),
+                Err(crisis) => {
+                    assert_eq!((crisis.key, crisis.value), (key, value));
+                    assert!(!model.contains_key(&key));
+                }
+            },
+            Op::Remove(key) => {
+                assert_eq!(table.remove(&key), model.remove(&key));
+            }
+            Op::Audit => {
+                table.audit();
+            }
+            Op::Refresh => {
+                table.refresh();
+            }
+            Op::Rebuild(seed) => {
+                let before = table.stats();
+                if table.rebuild(seed.map(KeyHasher::xxh3)).is_err() {
+                    assert_eq!(table.stats(), before);
+                }
+            }
+            Op::Clear => {
+                table.clear();
+                model.clear();
+            }
+        }
+        for key in 0..=u8::MAX {
+            assert_eq!(table.get(&key), model.get(&key), "{key}");
+        }
+        assert_eq!(table.len(), model.len());
+        assert_eq!(table.iter().count(), model.len());
+    }
+}
+
+fuzz_target!(|history: History| {
+    let levels: Vec<u64> =
+        history.levels.iter().take(9).map(|&level| level.into()).collect();
+    let builder = Multilevel::builder()
+        .levels(&levels)
+        .bucket_entries(history.bucket_entries.into())
+        .stash(history.stash.into());
+    let deletion = match history.lazy {
+        Some(share) => Deletion::Lazy { share: f64::from(share) / 100.0 },
+        None => Deletion::Counting,
+    };
+    let ops = &history.ops[..];
+    match history.summary {
+        Summary::None => follow(&builder, &Unsummarised::plan(), ops),
+        Summary::Strings { bits } => {
+            follow(&builder, &Interpolation::plan().bits(bits.into()), ops);
+        }
+        Summary::Cells { cells, probes } => {
+            let plan = TypeFilter::plan().cells(cells.into());
+            let plan = plan.probes(probes.into()).deletion(deletion);
+            follow(&builder, &plan, ops);
+        }
+        Summary::Stack { bits, probes } => {
+            let filters: Vec<Filter> = bits
+                .iter()
+                .take(levels.len())
+                .map(|&bits| match bits {
+                    0 => Filter::HashList { bits: 64 },
+                    bits => Filter::Bloom {
+                        cells: bits.into(),
+                        probes: probes.into(),
+                    },
+                })
+                .collect();
+            let plan = FilterStack::plan().filters(&filters);
+            follow(&builder, &plan.deletion(deletion), ops);
+        }
+    }
+});
