@@ -36,28 +36,35 @@ pub(crate) trait Staged: Copy {
 
     /// Performs one round.
     fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step;
+
+    /// Whether all blocks come in time without being asked for, since the
+    /// processor looks far enough ahead by itself.
+    #[inline(always)]
+    fn is_near(&self) -> bool {
+        false
+    }
+
+    /// Whether one round decides every lookup.
+    #[inline(always)]
+    fn is_one_round(&self) -> bool {
+        false
+    }
 }
 
 /// One lookup.
-#[inline]
-pub(crate) fn contains<S: Staged>(structure: S, hash: u64) -> bool {
-    struct One<S>(S, u64);
-    impl<S: Staged> Task for One<S> {
-        type Output = bool;
-
-        #[inline(always)]
-        fn run<B: Backend>(self, backend: B) -> bool {
-            let Self(structure, hash) = self;
-            let mut step = structure.step(backend, hash, 0);
-            let mut round = 0;
-            while step == Step::Next {
-                round += 1;
-                step = structure.step(backend, hash, round);
-            }
-            step == Step::Yes
-        }
+#[inline(always)]
+pub(crate) fn all_rounds<S: Staged, B: Backend>(
+    structure: S,
+    backend: B,
+    hash: u64,
+) -> bool {
+    let mut step = structure.step(backend, hash, 0);
+    let mut round = 0;
+    while step == Step::Next {
+        round += 1;
+        step = structure.step(backend, hash, round);
     }
-    dispatch(One(structure, hash))
+    step == Step::Yes
 }
 
 /// Many lookups; `found` is overwritten.
@@ -73,6 +80,13 @@ pub(crate) fn contains_all<S: Staged>(
         #[inline(always)]
         fn run<B: Backend>(self, backend: B) {
             let Self(structure, hashes, found) = self;
+            if structure.is_near() && !structure.is_one_round() {
+                // Then survivors need not be put off, either.
+                for (&hash, found) in hashes.iter().zip(found) {
+                    *found = all_rounds(structure, backend, hash);
+                }
+                return;
+            }
             let mut survivors = Vec::new();
             for (hashes, found) in
                 hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
@@ -106,20 +120,42 @@ fn first_round<S: Staged, B: Backend>(
     found: &mut [bool],
     survivors: &mut Vec<u16>,
 ) {
-    for &hash in hashes.iter().take(AHEAD) {
+    let near = structure.is_near();
+    let ahead = if near { hashes.len() } else { AHEAD };
+    let (first, later) = hashes.split_at(hashes.len().min(ahead));
+    for &hash in first.iter().filter(|_| !near) {
         structure.prefetch(hash, 0);
     }
-    for (i, (&hash, found)) in hashes.iter().zip(found).enumerate() {
-        if let Some(&later) = hashes.get(i + AHEAD) {
-            structure.prefetch(later, 0);
-        }
-        let step = structure.step(backend, hash, 0);
-        *found = step == Step::Yes;
-        if step == Step::Next {
-            // Indices are below CHUNK.
-            survivors.push(i as u16);
-        }
+    // Those that have another to fetch for, and those that do not: nobody
+    // has to ask at every key.
+    let (early, late) = found.split_at_mut(later.len());
+    // Windows, where two iterators would be one more address to keep.
+    let windows = hashes.windows(AHEAD + 1);
+    for (i, (window, found)) in windows.zip(early).enumerate() {
+        structure.prefetch(window[AHEAD], 0);
+        *found = one_step(structure, backend, window[0], survivors, i);
     }
+    let rest = hashes.iter().enumerate().skip(later.len());
+    for ((i, &hash), found) in rest.zip(late) {
+        *found = one_step(structure, backend, hash, survivors, i);
+    }
+}
+
+/// The first step of a lookup; if it is not the last, `survivors` gets its
+/// index, which is below [`CHUNK`].
+#[inline(always)]
+fn one_step<S: Staged, B: Backend>(
+    structure: S,
+    backend: B,
+    hash: u64,
+    survivors: &mut Vec<u16>,
+    index: usize,
+) -> bool {
+    let step = structure.step(backend, hash, 0);
+    if step == Step::Next {
+        survivors.push(index as u16);
+    }
+    step == Step::Yes
 }
 
 #[inline(always)]
@@ -153,22 +189,36 @@ fn later_round<S: Staged, B: Backend>(
     survivors.truncate(kept);
 }
 
-/// Calls `act` for every item in order, and `ask` for each a little
-/// earlier: the shape of every prefetched update.
+/// Something that is changed item by item.
+///
+/// A trait and not two closures: a closure may become a function of its
+/// own, without the instructions of the backend.
+pub(crate) trait Updated {
+    type Item;
+
+    /// Asks for the blocks that `item` changes.
+    fn prefetch(&self, item: &Self::Item);
+
+    fn update<B: Backend>(&mut self, backend: B, item: &Self::Item);
+}
+
+/// Every item in order, each asked for a little earlier: the shape of every
+/// prefetched update.
 #[inline(always)]
-pub(crate) fn ahead<T, C: ?Sized>(
-    items: &[T],
-    context: &mut C,
-    mut ask: impl FnMut(&C, &T),
-    mut act: impl FnMut(&mut C, &T),
+pub(crate) fn update_all<U: Updated, B: Backend>(
+    backend: B,
+    updated: &mut U,
+    items: &[U::Item],
 ) {
-    for item in items.iter().take(AHEAD) {
-        ask(context, item);
+    let (first, later) = items.split_at(items.len().min(AHEAD));
+    for item in first {
+        updated.prefetch(item);
     }
-    for (i, item) in items.iter().enumerate() {
-        if let Some(later) = items.get(i + AHEAD) {
-            ask(context, later);
-        }
-        act(context, item);
+    for (item, later) in items.iter().zip(later) {
+        updated.prefetch(later);
+        updated.update(backend, item);
+    }
+    for item in &items[later.len()..] {
+        updated.update(backend, item);
     }
 }

@@ -54,14 +54,14 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn apart(self, word: u64, gaps: u64) -> u64;
 
-    /// Puts a head among the heads of a block, and `rest` where there are
-    /// none; `rest` is zero where there are.
+    /// Puts a head among the heads of a block, and `rest` in front of them;
+    /// what `rest` has where heads are does not matter.
     #[doc(hidden)]
     fn add_head<const BYTES: usize>(
         self,
         block: &mut [u8; BYTES],
         head: fingerprint::NewHead,
-        rest: &[u64; 8],
+        rest: [u64; 8],
     );
 
     /// In which of up to eight bit planes an entry differs from `tail`,
@@ -125,7 +125,7 @@ impl Backend for Scalar {
         self,
         block: &mut [u8; BYTES],
         head: fingerprint::NewHead,
-        rest: &[u64; 8],
+        rest: [u64; 8],
     ) {
         fingerprint::scalar::add_head(block, head, rest);
     }
@@ -211,22 +211,20 @@ mod x86 {
             const ABSENT: u8 = 2;
 
             #[cold]
-            fn detect() -> u8 {
-                let all = std::is_x86_feature_detected!("avx2")
+            fn detect() -> bool {
+                let present = KNOWN.load(Relaxed) == UNKNOWN
+                    && std::is_x86_feature_detected!("avx2")
                     && std::is_x86_feature_detected!("bmi1")
                     && std::is_x86_feature_detected!("bmi2")
                     && std::is_x86_feature_detected!("popcnt")
                     && std::is_x86_feature_detected!("lzcnt");
-                let known = if all { PRESENT } else { ABSENT };
+                let known = if present { PRESENT } else { ABSENT };
                 KNOWN.store(known, Relaxed);
-                known
+                present
             }
 
-            let known = match KNOWN.load(Relaxed) {
-                UNKNOWN => detect(),
-                known => known,
-            };
-            (known == PRESENT).then_some(Self { _proof: () })
+            let present = KNOWN.load(Relaxed) == PRESENT || detect();
+            present.then_some(Self { _proof: () })
         }
 
         /// Without std only what the build was told can be known.
@@ -289,7 +287,7 @@ mod x86 {
             self,
             block: &mut [u8; BYTES],
             head: fingerprint::NewHead,
-            rest: &[u64; 8],
+            rest: [u64; 8],
         ) {
             fingerprint::avx2::add_head(self, block, head, rest);
         }

@@ -52,6 +52,12 @@ impl Owned {
         Ok(owned)
     }
 
+    /// All lines, with what the last one has behind the bytes.
+    #[inline]
+    pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
+        &mut self.lines
+    }
+
     #[cfg(feature = "std")]
     pub(crate) fn into_parts(self) -> (Box<[Line]>, usize) {
         (self.lines, self.bytes)

@@ -9,7 +9,7 @@ use tamis_theory::Prediction;
 use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
-use crate::batch::{self, Staged, Step};
+use crate::batch::{self, Staged, Step, Updated};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
@@ -36,14 +36,6 @@ impl Geometry {
     /// Bytes of all blocks, if that is a number at all.
     pub(crate) fn payload(&self) -> Option<u64> {
         self.blocks.checked_mul(u64::from(self.block_bits / 8))
-    }
-
-    /// The bytes of one block inside the array.
-    #[inline(always)]
-    pub(crate) fn place(&self, block: u64) -> Range<usize> {
-        // The array is in memory, so every offset into it is a usize.
-        let start = block as usize * self.block_bytes();
-        start..start + self.block_bytes()
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -127,8 +119,14 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     fn geometry(&self) -> &Geometry;
     #[doc(hidden)]
     fn parts(&self) -> u32;
+    /// The block and the bits of a part, in blocks of so many bytes: those
+    /// of the geometry, but known when the code is compiled.
     #[doc(hidden)]
-    fn part(&self, hash: u64, part: u32) -> (u64, Self::Probe);
+    fn part<const BYTES: usize>(
+        &self,
+        hash: u64,
+        part: u32,
+    ) -> (u64, Self::Probe);
 
     #[doc(hidden)]
     fn measure(&self, fill: &FillHistogram) -> Measured;
@@ -142,6 +140,25 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         }
     }
 }
+
+/// Runs the same code for each size of blocks, as a constant: positions
+/// become shifts, and a block an array.
+macro_rules! by_size {
+    ($layout:expr, $bytes:ident => $body:expr) => {
+        match $layout.geometry().block_bits {
+            256 => {
+                const $bytes: usize = 32;
+                $body
+            }
+            _ => {
+                const $bytes: usize = 64;
+                $body
+            }
+        }
+    };
+}
+#[cfg(feature = "std")]
+pub(super) use by_size;
 
 /// A filter of the Bloom family; use it as [`Bloom`](crate::Bloom),
 /// [`Blocked`](crate::Blocked) or [`Split`](crate::Split).
@@ -202,9 +219,17 @@ impl<L: Layout> BitFilter<L> {
     }
 
     /// The blocks, to be changed.
+    #[cfg(feature = "std")]
     pub(crate) fn split_mut(&mut self) -> (&L, &mut u64, &mut [u8]) {
         let Self { layout, counts, data, .. } = self;
         (layout, &mut counts.items, data.as_mut())
+    }
+
+    #[inline(always)]
+    fn blocks_mut<const BYTES: usize>(&mut self) -> Blocks<'_, L, BYTES> {
+        // Lines: what is cast from them needs no test.
+        let blocks = bytemuck::cast_slice_mut(self.data.lines_mut());
+        Blocks { layout: self.layout, first: 0, blocks }
     }
 
     /// Inserts keys from a slice on several threads. The result is the
@@ -306,9 +331,10 @@ impl<L: Layout> BitFilter<L> {
             return;
         }
         let (&layout, items, blocks) = self.split_mut();
-        let array = Bits(layout);
-        let inserted =
-            crate::parallel::insert(array, blocks, chunks, threads, hash);
+        let inserted = by_size!(layout, BYTES => {
+            let array = Bits::<L, BYTES>(layout);
+            crate::parallel::insert(array, blocks, chunks, threads, hash)
+        });
         *items = items.saturating_add(inserted);
     }
 }
@@ -316,10 +342,12 @@ impl<L: Layout> BitFilter<L> {
 /// The blocks of a filter, to be filled on several threads.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy)]
-struct Bits<L>(L);
+struct Bits<L, const BYTES: usize>(L);
 
 #[cfg(feature = "std")]
-impl<L: Layout> crate::parallel::Divided for Bits<L> {
+impl<L: Layout, const BYTES: usize> crate::parallel::Divided
+    for Bits<L, BYTES>
+{
     type Part = (u64, u32);
 
     fn blocks(&self) -> u64 {
@@ -327,41 +355,105 @@ impl<L: Layout> crate::parallel::Divided for Bits<L> {
     }
 
     fn block_bytes(&self) -> usize {
-        self.0.geometry().block_bytes()
+        BYTES
     }
 
     #[inline(always)]
     fn parts(&self, hash: u64, mut send: impl FnMut(u64, (u64, u32))) {
         for part in 0..self.0.parts() {
-            let (block, _) = self.0.part(hash, part);
+            let (block, _) = self.0.part::<BYTES>(hash, part);
             send(block, (hash, part));
         }
     }
 
     fn apply(&self, first: u64, range: &mut [u8], parts: &[(u64, u32)]) {
-        struct Apply<'a, L>(&'a L, u64, &'a mut [u8], &'a [(u64, u32)]);
-        impl<L: Layout> Task for Apply<'_, L> {
-            type Output = ();
+        let blocks = bytemuck::cast_slice_mut(range);
+        let blocks = Blocks::<L, BYTES> { layout: self.0, first, blocks };
+        dispatch(Apply(PartsOf(blocks), parts));
+    }
+}
 
-            #[inline(always)]
-            fn run<B: Backend>(self, _: B) {
-                let Self(layout, first, range, parts) = self;
-                let geometry = layout.geometry();
-                batch::ahead(
-                    parts,
-                    range,
-                    |range, &(hash, part)| {
-                        let (block, _) = layout.part(hash, part);
-                        prefetch(range, geometry.place(block - first).start);
-                    },
-                    |range, &(hash, part)| {
-                        let (block, probe) = layout.part(hash, part);
-                        probe.set(&mut range[geometry.place(block - first)]);
-                    },
-                );
-            }
+/// Blocks to be changed.
+struct Blocks<'a, L, const BYTES: usize> {
+    layout: L,
+    /// The number of the first.
+    first: u64,
+    blocks: &'a mut [[u8; BYTES]],
+}
+
+impl<L: Layout, const BYTES: usize> Blocks<'_, L, BYTES> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u64, part: u32) {
+        let (block, _) = self.layout.part::<BYTES>(hash, part);
+        let place = (block - self.first) as usize * BYTES;
+        prefetch(self.blocks.as_flattened(), place);
+    }
+
+    /// Sets the bits of a part; whether one of them was clear.
+    #[inline(always)]
+    fn set<B: Backend>(&mut self, backend: B, hash: u64, part: u32) -> bool {
+        let (block, probe) = self.layout.part::<BYTES>(hash, part);
+        let block = &mut self.blocks[(block - self.first) as usize];
+        probe.set_missing(backend, block)
+    }
+
+    /// Sets the bits of a key; whether one of them was clear.
+    #[inline(always)]
+    fn insert<B: Backend>(&mut self, backend: B, hash: u64) -> bool {
+        let mut new = false;
+        for part in 0..self.layout.parts() {
+            new |= self.set(backend, hash, part);
         }
-        dispatch(Apply(&self.0, first, range, parts));
+        new
+    }
+}
+
+/// Blocks that get keys, whole.
+impl<L: Layout, const BYTES: usize> Updated for Blocks<'_, L, BYTES> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn prefetch(&self, &hash: &u64) {
+        for part in 0..self.layout.parts() {
+            self.prefetch(hash, part);
+        }
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        self.insert(backend, hash);
+    }
+}
+
+/// Blocks that get parts of keys.
+#[cfg(feature = "std")]
+struct PartsOf<'a, L, const BYTES: usize>(Blocks<'a, L, BYTES>);
+
+#[cfg(feature = "std")]
+impl<L: Layout, const BYTES: usize> Updated for PartsOf<'_, L, BYTES> {
+    type Item = (u64, u32);
+
+    #[inline(always)]
+    fn prefetch(&self, &(hash, part): &(u64, u32)) {
+        self.0.prefetch(hash, part);
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &(hash, part): &(u64, u32)) {
+        self.0.set(backend, hash, part);
+    }
+}
+
+/// Many updates.
+struct Apply<'a, U: Updated>(U, &'a [U::Item]);
+
+impl<U: Updated> Task for Apply<'_, U> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) {
+        let Self(mut updated, items) = self;
+        batch::update_all(backend, &mut updated, items);
     }
 }
 
@@ -496,8 +588,11 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         &self.data.as_ref()[self.payload.clone()]
     }
 
-    fn view(&self) -> View<'_, L> {
-        View { layout: &self.layout, blocks: self.blocks() }
+    #[inline(always)]
+    fn view<const BYTES: usize>(&self) -> View<'_, L, BYTES> {
+        // Whole blocks: the length was checked when the filter was made.
+        let blocks = bytemuck::cast_slice(self.blocks());
+        View { layout: self.layout, blocks }
     }
 
     /// The standard error of the estimated number of different keys, at the
@@ -526,23 +621,35 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
 
 /// The blocks with their layout: what a lookup needs and nothing else.
 #[derive(Clone, Copy)]
-struct View<'a, L> {
-    layout: &'a L,
-    blocks: &'a [u8],
+struct View<'a, L, const BYTES: usize> {
+    layout: L,
+    blocks: &'a [[u8; BYTES]],
 }
 
-impl<L: Layout> Staged for View<'_, L> {
+impl<L: Layout, const BYTES: usize> Staged for View<'_, L, BYTES> {
     #[inline(always)]
     fn prefetch(&self, hash: u64, round: u32) {
-        let (block, _) = self.layout.part(hash, round);
-        prefetch(self.blocks, self.layout.geometry().place(block).start);
+        let (block, _) = self.layout.part::<BYTES>(hash, round);
+        prefetch(self.blocks.as_flattened(), block as usize * BYTES);
+    }
+
+    /// What a second-level cache holds: some fifty instructions a key, so
+    /// that six keys are on their way at any time. To ask for blocks would
+    /// be a third of the time.
+    #[inline(always)]
+    fn is_near(&self) -> bool {
+        size_of_val(self.blocks) <= 1 << 20
+    }
+
+    #[inline(always)]
+    fn is_one_round(&self) -> bool {
+        self.layout.parts() == 1
     }
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
-        let (block, probe) = self.layout.part(hash, round);
-        let place = self.layout.geometry().place(block);
-        if !probe.covered(backend, &self.blocks[place]) {
+        let (block, probe) = self.layout.part::<BYTES>(hash, round);
+        if !probe.covered(backend, &self.blocks[block as usize]) {
             Step::No
         } else if round + 1 < self.layout.parts() {
             Step::Next
@@ -560,11 +667,27 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        batch::contains(self.view(), hash)
+        // Two words, where a view would be six: they reach the function
+        // compiled for this processor in registers.
+        struct One<'a, L: Layout, D>(&'a BitFilter<L, D>, u64);
+        impl<L: Layout, D: AsRef<[u8]>> Task for One<'_, L, D> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(filter, hash) = self;
+                by_size!(filter.layout, BYTES => {
+                    batch::all_rounds(filter.view::<BYTES>(), backend, hash)
+                })
+            }
+        }
+        dispatch(One(self, hash))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        batch::contains_all(self.view(), hashes, found);
+        by_size!(self.layout, BYTES => {
+            batch::contains_all(self.view::<BYTES>(), hashes, found);
+        });
     }
 
     fn stats(&self) -> Stats {
@@ -630,48 +753,30 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 impl<L: Layout> Insert for BitFilter<L> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let (layout, items, blocks) = self.split_mut();
-        *items = items.saturating_add(1);
-        let mut new = false;
-        for part in 0..layout.parts() {
-            let (block, probe) = layout.part(hash, part);
-            new |= probe.set(&mut blocks[layout.geometry().place(block)]);
+        // Two words in registers, as in lookups.
+        struct One<'a, L: Layout>(&'a mut BitFilter<L>, u64);
+        impl<L: Layout> Task for One<'_, L> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(filter, hash) = self;
+                let items = &mut filter.counts.items;
+                *items = items.saturating_add(1);
+                by_size!(filter.layout, BYTES => {
+                    filter.blocks_mut::<BYTES>().insert(backend, hash)
+                })
+            }
         }
-        new
+        dispatch(One(self, hash))
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        struct Fill<'a, L>(&'a L, &'a mut [u8], &'a [u64]);
-        impl<L: Layout> Task for Fill<'_, L> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<B: Backend>(self, _: B) {
-                let Self(layout, blocks, hashes) = self;
-                let parts = layout.parts();
-                batch::ahead(
-                    hashes,
-                    blocks,
-                    |blocks, &hash| {
-                        for part in 0..parts {
-                            let (block, _) = layout.part(hash, part);
-                            let place = layout.geometry().place(block);
-                            prefetch(blocks, place.start);
-                        }
-                    },
-                    |blocks, &hash| {
-                        for part in 0..parts {
-                            let (block, probe) = layout.part(hash, part);
-                            let place = layout.geometry().place(block);
-                            probe.set(&mut blocks[place]);
-                        }
-                    },
-                );
-            }
-        }
-        let (layout, items, blocks) = self.split_mut();
+        let items = &mut self.counts.items;
         *items = items.saturating_add(hashes.len() as u64);
-        dispatch(Fill(layout, blocks, hashes));
+        by_size!(self.layout, BYTES => {
+            dispatch(Apply(self.blocks_mut::<BYTES>(), hashes));
+        });
     }
 }
 

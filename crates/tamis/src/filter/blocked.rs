@@ -69,8 +69,12 @@ impl Layout for BlockedLayout {
     }
 
     #[inline(always)]
-    fn part(&self, hash: u64, _part: u32) -> (u64, Probes) {
-        let Geometry { block_bits: bits, probes: count, .. } = self.geometry;
+    fn part<const BYTES: usize>(
+        &self,
+        hash: u64,
+        _part: u32,
+    ) -> (u64, Probes) {
+        let (count, bits) = (self.geometry.probes, 8 * BYTES as u32);
         let probes = Probes { hash, count, bits };
         (self.placement.block(hash), probes)
     }

@@ -69,10 +69,10 @@ impl Layout for BloomLayout {
     }
 
     #[inline(always)]
-    fn part(&self, hash: u64, part: u32) -> (u64, OneBit) {
+    fn part<const BYTES: usize>(&self, hash: u64, part: u32) -> (u64, OneBit) {
         let bit = self.placement.position(hash, part);
-        let block_bits = u64::from(self.geometry.block_bits);
-        // `block_bits` is 256 or 512, so the remainder fits.
+        let block_bits = 8 * BYTES as u64;
+        // 256 or 512, so the remainder fits.
         (bit / block_bits, OneBit((bit % block_bits) as u32))
     }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicU64;
 use loom::sync::atomic::AtomicU64;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout};
+use super::bit_filter::{Layout, by_size};
 use crate::block::bloom::BlockProbe;
 use crate::format::Counts;
 use crate::key::{Key, KeyHasher};
@@ -89,12 +89,14 @@ impl<L: Layout> Shared<L> {
     /// ```
     pub fn insert_hash(&self, hash: u64) -> bool {
         self.added.fetch_add(1, Ordering::Relaxed);
-        let mut new = false;
-        for part in 0..self.layout.parts() {
-            let (block, probe) = self.layout.part(hash, part);
-            new |= set_shared(self.block(block), probe);
-        }
-        new
+        by_size!(self.layout, BYTES => {
+            let mut new = false;
+            for part in 0..self.layout.parts() {
+                let (block, probe) = self.layout.part::<BYTES>(hash, part);
+                new |= set_shared(self.block::<BYTES>(block), probe);
+            }
+            new
+        })
     }
 
     /// Whether `key` may be in the set.
@@ -118,9 +120,11 @@ impl<L: Layout> Shared<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn contains_hash(&self, hash: u64) -> bool {
-        (0..self.layout.parts()).all(|part| {
-            let (block, probe) = self.layout.part(hash, part);
-            covered_shared(self.block(block), probe)
+        by_size!(self.layout, BYTES => {
+            (0..self.layout.parts()).all(|part| {
+                let (block, probe) = self.layout.part::<BYTES>(hash, part);
+                covered_shared(self.block::<BYTES>(block), probe)
+            })
         })
     }
 
@@ -140,9 +144,9 @@ impl<L: Layout> Shared<L> {
     }
 
     /// The words of a block: all of a line, or half of one.
-    fn block(&self, block: u64) -> &[AtomicU64] {
-        let Geometry { block_bits, .. } = *self.layout.geometry();
-        let words = block_bits as usize / 64;
+    #[inline(always)]
+    fn block<const BYTES: usize>(&self, block: u64) -> &[AtomicU64] {
+        let words = BYTES / 8;
         let per_line = 8 / words;
         let line = &self.lines[block as usize / per_line];
         &line.0[block as usize % per_line * words..][..words]

@@ -80,11 +80,11 @@ impl Layout for SplitLayout {
     }
 
     #[inline(always)]
-    fn part(&self, hash: u64, part: u32) -> (u64, Probes) {
+    fn part<const BYTES: usize>(&self, hash: u64, part: u32) -> (u64, Probes) {
         let (block, hash) = self.placement.block(hash, part);
         let [first, second] = self.halves();
         let count = if part == 0 { first } else { second };
-        (block, Probes { hash, count, bits: self.geometry.block_bits })
+        (block, Probes { hash, count, bits: 8 * BYTES as u32 })
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

@@ -8,11 +8,10 @@
 
 use core::arch::x86_64::{
     __m256i, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
-    _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpeq_epi32,
-    _mm256_cmpgt_epi32, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_slli_epi32, _mm256_sllv_epi32,
-    _mm256_srai_epi32, _mm256_srli_epi32,
+    _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
+    _mm256_movemask_ps, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
+    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32,
 };
 
 use super::{LANES, Probes};
@@ -20,25 +19,37 @@ use crate::simd::Avx2;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
 #[inline(always)]
-pub(crate) fn all_set(_proof: Avx2, block: &[u8], probes: Probes) -> bool {
-    let mut group = 0;
-    let mut left = probes.count;
-    loop {
-        let (a, b) = probes.words(group);
-        let covered = if let Ok(wide) = block.try_into() {
-            // SAFETY: `_proof` says that AVX2 is there.
-            unsafe { covers_512(wide, positions(a, b, probes.bits), left) }
+pub(crate) fn all_set(proof: Avx2, block: &[u8], probes: Probes) -> bool {
+    if !group_set(proof, block, probes, 0) {
+        return false;
+    }
+    let mut group = 1;
+    // Hardly a key that is not there gets here, and with up to eight
+    // positions none.
+    while group * LANES < probes.count {
+        if !group_set(proof, block, probes, group) {
+            return false;
+        }
+        group += 1;
+    }
+    true
+}
+
+/// Whether the `group`-th eight positions are set, or what there is of them.
+#[inline(always)]
+fn group_set(_proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
+    let (a, b) = probes.words(group);
+    let left = probes.count - group * LANES;
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe {
+        let at = positions(a, b, probes.bits);
+        if let Ok(wide) = block.try_into() {
+            covers_512(wide, at, left)
         } else if let Ok(narrow) = block.try_into() {
-            // SAFETY: as above.
-            unsafe { covers_256(narrow, positions(a, b, probes.bits), left) }
+            covers_256(narrow, at, left)
         } else {
             false
-        };
-        if !covered || left <= LANES {
-            return covered;
         }
-        left -= LANES;
-        group += 1;
     }
 }
 
@@ -58,38 +69,26 @@ unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
     }
 }
 
-/// A one in the bit each of the first `count` lanes asks for; lanes past
-/// `count` ask for nothing.
+/// Whether the first `count` lanes have a one at their positions, in the
+/// words found for them.
+///
+/// The bits move to the top of their lanes, from where one instruction
+/// takes them all: masks to compare with would need one more vector, and a
+/// step to leave out the lanes past `count`.
 ///
 /// # Safety
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-unsafe fn wanted(positions: __m256i, count: u32) -> __m256i {
+unsafe fn covers(found: __m256i, at: __m256i, count: u32) -> bool {
     // SAFETY: AVX2 by this function's contract.
-    unsafe {
-        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        let count = _mm256_set1_epi32(count as i32);
-        let ones = _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(count, lanes));
-        let bit = _mm256_and_si256(positions, _mm256_set1_epi32(31));
-        _mm256_sllv_epi32(ones, bit)
-    }
-}
-
-/// Whether every bit of `wanted` is set in `found`. By comparison and move
-/// mask: the compiler takes the intrinsic made for this apart into twice as
-/// many instructions.
-///
-/// # Safety
-///
-/// The processor must have AVX2.
-#[inline(always)]
-unsafe fn covers(found: __m256i, wanted: __m256i) -> bool {
-    // SAFETY: AVX2 by this function's contract.
-    unsafe {
-        let both = _mm256_and_si256(found, wanted);
-        _mm256_movemask_epi8(_mm256_cmpeq_epi32(both, wanted)) == -1
-    }
+    let ones = unsafe {
+        let up = _mm256_andnot_si256(at, _mm256_set1_epi32(31));
+        let found = _mm256_sllv_epi32(found, up);
+        _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
+    };
+    let wanted = 0xff >> (LANES - count.min(LANES));
+    !ones & wanted == 0
 }
 
 /// # Safety
@@ -106,13 +105,12 @@ unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
         // The permutation uses three bits of the word index; the fourth
         // (bit 8 of the position) chooses the register.
         let word = _mm256_srli_epi32::<5>(at);
-        let in_upper = _mm256_srai_epi32::<31>(_mm256_slli_epi32::<23>(at));
-        let found = _mm256_blendv_epi8(
-            _mm256_permutevar8x32_epi32(lower, word),
-            _mm256_permutevar8x32_epi32(upper, word),
-            in_upper,
+        let found = _mm256_blendv_ps(
+            _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(lower, word)),
+            _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(upper, word)),
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(at)),
         );
-        covers(found, wanted(at, count))
+        covers(_mm256_castps_si256(found), at, count)
     }
 }
 
@@ -127,6 +125,6 @@ unsafe fn covers_256(block: &[u8; 32], at: __m256i, count: u32) -> bool {
         let words = _mm256_loadu_si256(block.as_ptr().cast());
         let found =
             _mm256_permutevar8x32_epi32(words, _mm256_srli_epi32::<5>(at));
-        covers(found, wanted(at, count))
+        covers(found, at, count)
     }
 }

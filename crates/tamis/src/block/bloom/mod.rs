@@ -56,18 +56,26 @@ pub trait BlockProbe: Copy {
     #[doc(hidden)]
     fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool;
 
-    /// Sets every bit; whether one of them was clear.
+    /// Sets every bit.
     #[doc(hidden)]
     #[inline(always)]
-    fn set(self, block: &mut [u8]) -> bool {
-        let mut changed = false;
+    fn set(self, block: &mut [u8]) {
         self.for_each_bit(|bit| {
-            let byte = &mut block[bit as usize / 8];
-            let mask = 1 << (bit % 8);
-            changed |= *byte & mask == 0;
-            *byte |= mask;
+            block[bit as usize / 8] |= 1 << (bit % 8);
         });
-        changed
+    }
+
+    /// Sets every bit that is not set; whether there was one. To look for
+    /// all of them first is cheaper than to ask at each, and does not write
+    /// to a block that has them.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
+        let missing = !self.covered(backend, block);
+        if missing {
+            self.set(block);
+        }
+        missing
     }
 }
 
@@ -78,12 +86,16 @@ impl BlockProbe for Probes {
         let mut group = 0;
         while left > 0 {
             let (a, b) = self.words(group);
-            for lane in 0..left.min(LANES) {
-                let word = if lane < LANES / 2 { a } else { b };
-                let field = (word >> (16 * (lane % 4))) as u32 & 0xffff;
-                f((field * self.bits) >> 16);
+            for word in [a, b] {
+                for field in 0..LANES / 2 {
+                    if left == 0 {
+                        return;
+                    }
+                    left -= 1;
+                    let field = (word >> (16 * field)) as u32 & 0xffff;
+                    f((field * self.bits) >> 16);
+                }
             }
-            left -= left.min(LANES);
             group += 1;
         }
     }
@@ -295,13 +307,15 @@ mod tests {
     }
 
     #[test]
-    fn set_reports_whether_a_bit_was_new() {
+    fn set_missing_reports_whether_a_bit_was_new() {
         let mut block = [0; 64];
         let probes = Probes { hash: 5, count: 8, bits: 512 };
-        assert!(probes.set(&mut block));
-        assert!(!probes.set(&mut block));
-        assert!(OneBit(3).set(&mut [0; 64]));
-        assert!(!OneBit(3).set(&mut [0xff; 64]));
+        assert!(probes.set_missing(Scalar, &mut block));
+        assert!(!probes.set_missing(Scalar, &mut block));
+        probes.for_each_bit(|bit| block[bit as usize / 8] = 0);
+        assert!(probes.set_missing(Scalar, &mut block));
+        assert!(OneBit(3).set_missing(Scalar, &mut [0; 64]));
+        assert!(!OneBit(3).set_missing(Scalar, &mut [0xff; 64]));
     }
 
     #[test]

@@ -2,15 +2,15 @@
 #![expect(unsafe_code, reason = "vector and bit-deposit intrinsics")]
 
 use core::arch::x86_64::{
-    __m256i, _mm256_add_epi8, _mm256_add_epi32, _mm256_alignr_epi8,
-    _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
-    _mm256_castsi256_ps, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
-    _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_movemask_ps,
-    _mm256_mullo_epi16, _mm256_or_si256, _mm256_permute2x128_si256,
+    __m256i, _mm256_add_epi32, _mm256_alignr_epi8, _mm256_and_si256,
+    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_castsi256_ps,
+    _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
+    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi16,
+    _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32,
     _mm256_setr_epi32, _mm256_setr_epi64x, _mm256_setzero_si256,
-    _mm256_slli_epi16, _mm256_slli_epi32, _mm256_sllv_epi32,
-    _mm256_srai_epi32, _mm256_srli_epi16, _mm256_srli_epi32,
+    _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
+    _mm256_srai_epi32, _mm256_srli_epi32, _mm256_srli_epi64,
     _mm256_storeu_si256, _mm256_xor_si256, _pdep_u64,
 };
 
@@ -147,86 +147,170 @@ pub(crate) fn add_head<const BYTES: usize>(
     proof: Avx2,
     block: &mut [u8; BYTES],
     head: NewHead,
-    rest: &[u64; 8],
+    rest: [u64; 8],
 ) {
-    let old = *block;
-    for from in (0..BYTES).step_by(32) {
-        let here = half(proof, &old[from..]);
-        // The next byte of each; behind the last one there is none, and
-        // none is needed: a head that moves has one behind it.
-        let next = match from + 32 < BYTES {
-            true => half(proof, &old[from + 1..]),
-            false => one_byte_on(proof, here),
-        };
-        let rest = gathered(proof, rest, from / 8);
-        // SAFETY: `proof` says that AVX2 is there.
-        let new = unsafe {
-            let moved = match head.bits {
-                8 => next,
-                _ => {
-                    let low_mask = _mm256_set1_epi8(0x0f);
-                    let low = _mm256_srli_epi16::<4>(here);
-                    let low = _mm256_and_si256(low, low_mask);
-                    let high = _mm256_slli_epi16::<4>(next);
-                    let high = _mm256_andnot_si256(low_mask, high);
-                    _mm256_or_si256(low, high)
-                }
-            };
-            let bytes = _mm256_add_epi8(
-                _mm256_loadu_si256(COUNT.as_ptr().cast()),
-                _mm256_set1_epi8(from as i8),
-            );
-            // At most 64, so that signed comparisons do.
-            let at = _mm256_set1_epi8(head.at as i8);
-            let first = _mm256_set1_epi8((head.begin / 8) as i8);
-            let byte = _mm256_set1_epi8(head.byte as i8);
-            let new =
-                _mm256_blendv_epi8(here, byte, _mm256_cmpeq_epi8(at, bytes));
-            let new =
-                _mm256_blendv_epi8(new, moved, _mm256_cmpgt_epi8(at, bytes));
-            let new =
-                _mm256_andnot_si256(_mm256_cmpgt_epi8(first, bytes), new);
-            _mm256_or_si256(new, rest)
-        };
-        if let Some(out) = block[from..].first_chunk_mut::<32>() {
-            // SAFETY: AVX2 as above; an unaligned store of the 32 bytes of
-            // `out`.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), new) };
+    match head.halves {
+        2 => add::<BYTES, 2>(proof, block, head, rest),
+        _ => add::<BYTES, 1>(proof, block, head, rest),
+    }
+}
+
+#[inline(always)]
+fn add<const BYTES: usize, const HALVES: u8>(
+    proof: Avx2,
+    block: &mut [u8; BYTES],
+    head: NewHead,
+    rest: [u64; 8],
+) {
+    // Everything is loaded before anything is stored, and from the block
+    // itself: a vector that spans two stores waits for both to leave the
+    // processor's queue.
+    let lower = with_head::<BYTES, HALVES>(proof, block, 0, head, rest);
+    if BYTES == 64 {
+        let upper = with_head::<BYTES, HALVES>(proof, block, 32, head, rest);
+        put(proof, &mut block[32..], upper);
+    }
+    put(proof, &mut block[..32], lower);
+}
+
+/// Half a line from a byte on, with a new head.
+#[inline(always)]
+fn with_head<const BYTES: usize, const HALVES: u8>(
+    proof: Avx2,
+    block: &[u8; BYTES],
+    from: usize,
+    head: NewHead,
+    rest: [u64; 8],
+) -> __m256i {
+    let here = half(proof, &block[from..]);
+    let last = from + 32 == BYTES;
+    // Behind the last byte there is none, and none is needed: a head that
+    // moves has one behind it.
+    let moved = match HALVES {
+        2 if last => one_byte_on(proof, here),
+        2 => half(proof, &block[from + 1..]),
+        _ if last => half_byte_on(proof, here, one_word_on(proof, here)),
+        _ => half_byte_on(proof, here, half(proof, &block[from + 8..])),
+    };
+    let through = front::<HALVES>(proof, head.at + HALVES, from);
+    let before = front::<HALVES>(proof, head.at, from);
+    let planes = front::<HALVES>(proof, head.begin, from);
+    let word = from / 8;
+    let [a, b, c, d] = [word, word + 1, word + 2, word + 3];
+    // SAFETY: `proof` says that AVX2 is there.
+    unsafe {
+        let value = _mm256_set1_epi8(head.value as i8);
+        let rest = _mm256_setr_epi64x(
+            rest[a] as i64,
+            rest[b] as i64,
+            rest[c] as i64,
+            rest[d] as i64,
+        );
+        let new = choose::<HALVES>(proof, through, value, here);
+        let new = choose::<HALVES>(proof, before, moved, new);
+        choose::<HALVES>(proof, planes, rest, new)
+    }
+}
+
+/// What is in `ones` where `mask` has ones, and in `zeros` elsewhere.
+#[inline(always)]
+fn choose<const HALVES: u8>(
+    _proof: Avx2,
+    mask: __m256i,
+    ones: __m256i,
+    zeros: __m256i,
+) -> __m256i {
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe {
+        match HALVES {
+            2 => _mm256_blendv_epi8(zeros, ones, mask),
+            _ => _mm256_or_si256(
+                _mm256_and_si256(mask, ones),
+                _mm256_andnot_si256(mask, zeros),
+            ),
         }
     }
-    if head.begin % 8 != 0 {
-        // The first head begins in the middle of a byte, and the half in
-        // front of it may have been one that moved.
-        let first = head.begin as usize / 8;
-        let rest = rest[first / 8].to_le_bytes()[first % 8];
-        block[first] = block[first] & 0xf0 | rest & 0x0f;
-    }
 }
 
-/// Four words that have just been written, as a vector.
+/// Ones in the half bytes before a place, of the 32 bytes from a byte (0 or
+/// 32) of a block on. The place is a multiple of `HALVES`.
 #[inline(always)]
-fn gathered(_proof: Avx2, words: &[u64; 8], from: usize) -> __m256i {
-    // One by one, and volatile so that the compiler keeps it so: a load of
-    // all four waits until the stores have left the processor's queue,
-    // which takes as long as a third of an insertion.
-    let read = |at: usize| {
-        let word: *const u64 = &words[from + at];
-        // SAFETY: from a reference.
-        (unsafe { word.read_volatile() }) as i64
+fn front<const HALVES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
+    /// Ones up to the middle, for places before and inside a byte.
+    static FRONTS: [u8; 512] = {
+        let mut fronts = [0; 512];
+        let mut at = 0;
+        while at < 128 {
+            fronts[at] = 0xff;
+            fronts[256 + at] = 0xff;
+            at += 1;
+        }
+        fronts[256 + 128] = 0x0f;
+        fronts
     };
-    // SAFETY: `_proof` says that AVX2 is there.
-    unsafe { _mm256_setr_epi64x(read(0), read(1), read(2), read(3)) }
+    if HALVES == 2 {
+        // SAFETY: `_proof` says that AVX2 is there.
+        return unsafe {
+            // Less 64, so that signed comparisons do.
+            let place = _mm256_set1_epi8(place.wrapping_sub(64) as i8);
+            let places = half(_proof, &PLACES[from..]);
+            _mm256_cmpgt_epi8(place, places)
+        };
+    }
+    /// Where to look for a place: for an odd one 256 bytes on.
+    static AT: [u16; 256] = {
+        let mut at = [0; 256];
+        let mut place = 0;
+        while place < 256 {
+            at[place] = (128 - place / 2 + place % 2 * 256) as u16;
+            place += 1;
+        }
+        at
+    };
+    let at = usize::from(AT[usize::from(place)]) + from.min(32);
+    let fronts: *const u8 = FRONTS.as_ptr();
+    // SAFETY: `_proof` says that AVX2 is there. `at` is at most 384 + 32, and
+    // the 32 bytes from there on are inside the 512.
+    unsafe { _mm256_loadu_si256(fronts.add(at).cast()) }
 }
 
-static COUNT: [u8; 32] = {
-    let mut count = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        count[i] = i as u8;
-        i += 1;
+/// Where the bytes of a block begin, in half bytes and less 64.
+static PLACES: [u8; 64] = {
+    let mut places = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        places[at] = (2 * at as u8).wrapping_sub(64);
+        at += 1;
     }
-    count
+    places
 };
+
+/// Half a line, stored.
+#[inline(always)]
+fn put(_proof: Avx2, bytes: &mut [u8], new: __m256i) {
+    if let Some(out) = bytes.first_chunk_mut::<32>() {
+        // SAFETY: `_proof` says that AVX2 is there; an unaligned store of
+        // the 32 bytes of `out`.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), new) };
+    }
+}
+
+/// Every word where the one before it was.
+#[inline(always)]
+fn one_word_on(_proof: Avx2, words: __m256i) -> __m256i {
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe { _mm256_permute4x64_epi64::<0b11_11_10_01>(words) }
+}
+
+/// Every half byte where the one before it was, given the next words.
+#[inline(always)]
+fn half_byte_on(_proof: Avx2, here: __m256i, next: __m256i) -> __m256i {
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe {
+        let here = _mm256_srli_epi64::<4>(here);
+        _mm256_or_si256(here, _mm256_slli_epi64::<60>(next))
+    }
+}
 
 /// Every byte where the one before it was.
 #[inline(always)]

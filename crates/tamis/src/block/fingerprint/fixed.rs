@@ -2,9 +2,14 @@
 //! fast way for what every key does. Bit for bit what
 //! [`State`](super::State) does.
 
+mod insertion;
+
+use insertion::Plan;
+pub(crate) use insertion::{Insertion, Repeats};
+
 use tamis_theory::tinyset::Block;
 
-use super::{Cut, Form, Heads, NewHead, Planes, Shape, State, head_bits};
+use super::{Cut, Form, Heads, Planes, Shape, State, head_bits};
 use crate::simd::{Backend, Task};
 
 /// [`Form::flags`] of the forms.
@@ -21,30 +26,6 @@ pub(crate) enum Answer {
     Spilled,
 }
 
-/// What to do about keys that may be there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeats {
-    /// Store them, without looking.
-    Store,
-    /// Store them, and say so.
-    Tell,
-    /// Leave them: an entry that answers for a key now answers for it
-    /// always, since what is cut off later is cut off both.
-    Skip,
-}
-
-/// What an insertion did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Insertion {
-    /// Stored; it was not there, or nobody asked.
-    New,
-    /// It may have been there; stored again unless repeats are skipped.
-    Again,
-    /// Nothing has been changed: take the block apart for this.
-    Slow,
-}
-
 /// A shape whose block is `BYTES` bytes with as many chains, and which has
 /// so many bits of flags, as told by its form.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +38,14 @@ pub(crate) struct Fixed<const BYTES: usize, const FLAGS: u32> {
     byte_heads: u32,
     /// Bits of the longest heads.
     head: u32,
+    /// Entries up to which a block need not be taken apart to add one.
+    most: u32,
+    plans: &'static [Plan; MOST],
 }
 
-/// Entries the tables know.
-const MOST: usize = 96;
+/// Entries the tables know: more than the fast way can handle, and a power
+/// of two, by which an index is reduced in one step.
+const MOST: usize = 128;
 
 /// Bytes in the larger of the blocks.
 pub(crate) const LINE: usize = 64;
@@ -106,9 +91,20 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
             8 => Self::BYTE_HEADS,
             _ => 0,
         };
-        let longest = remainder_bits;
-        let head = shape.head;
-        (same && cap < 64).then_some(Self { longest, cap, byte_heads, head })
+        let most = match (remainder_bits, shape.form) {
+            (..Block::REMAINDER_BITS, _) => 0, // Nobody builds these.
+            (_, Form::Capped(cap)) => cap.min(Self::HALF_HEADS),
+            // Beyond these there are no heads.
+            _ => Self::HALF_HEADS,
+        };
+        (same && cap < 64).then_some(Self {
+            longest: remainder_bits,
+            cap,
+            byte_heads,
+            head: shape.head,
+            most,
+            plans: Self::plans_for(shape.head),
+        })
     }
 
     /// The shape this is the fast way of.
@@ -157,9 +153,6 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         fraction: u64,
     ) -> Answer {
         let index = Self::index(block);
-        if index == 0 {
-            return self.look_without_chains(block);
-        }
         let Some(found) = self.find(backend, block, index, chain) else {
             let key = (index, chain, fraction);
             return backend.outline(LookWide(*self, block, key));
@@ -249,8 +242,8 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         }
     }
 
-    /// The slots of a chain and the block's capacity, if the *last* plane
-    /// has at most 63 bits (62 behind two flags).
+    /// The slots of a chain and the block's capacity, if there are chains
+    /// and the *last* plane has at most 63 bits (62 behind two flags).
     #[inline(always)]
     fn find<B: Backend>(
         &self,
@@ -262,12 +255,13 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         let (flag, worn, starts) = Self::starts(block);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
-        if FLAGS == ELASTIC && chains > 64 {
+        if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
-        // Not 1 << chains, which could be 64.
-        let total = backend.select(starts, 2 << (chains - 1));
-        if total == 0 {
+        // Without chains, and with 64, this is the one in front: no place
+        // for an end.
+        let total = backend.select(starts, 1u64.wrapping_shl(chains));
+        if total <= 1 {
             return None;
         }
         let capacity = match FLAGS == CAPPED && flag {
@@ -293,6 +287,9 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         block: &[u8; BYTES],
         (index, chain, fraction): (u64, u32, u64),
     ) -> Answer {
+        if index == 0 {
+            return self.look_without_chains(block);
+        }
         let wide = match self.find_wide(backend, block, index, chain) {
             Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
             _ => return self.look_far(block, chain, fraction),
@@ -377,176 +374,6 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
             _ => Answer::Maybe,
         }
     }
-
-    /// Stores a key. Expects a block that [`State`] or this has written.
-    #[inline(always)]
-    pub(crate) fn insert<B: Backend>(
-        &self,
-        backend: B,
-        block: &mut [u8; BYTES],
-        chain: u32,
-        fraction: u64,
-        repeats: Repeats,
-    ) -> Insertion {
-        let index = Self::index(block);
-        let (flag, old, start, answer) = if index == 0 {
-            // Empty, or else saturated or all spilled.
-            (block[BYTES / 8] != 0, 0, 0, Answer::No)
-        } else if let Some(found) = self.find(backend, block, index, chain) {
-            let answer = match repeats {
-                Repeats::Store => Answer::No,
-                _ => self.look_at(backend, block, found, chain, fraction),
-            };
-            let start = found.start.trailing_zeros();
-            (found.flag || found.worn, found.capacity, start, answer)
-        } else if let Some(wide) = self.find_wide(backend, block, index, chain)
-        {
-            let answer = match repeats {
-                Repeats::Store => Answer::No,
-                _ => {
-                    let key = (index, chain, fraction);
-                    backend.outline(LookWide(*self, block, key))
-                }
-            };
-            (wide.flag || wide.worn, wide.capacity, wide.start, answer)
-        } else {
-            return Insertion::Slow;
-        };
-        let capacity = old + 1;
-        // A block with free slots, or one that moves chains away, is taken
-        // apart; and so is one whose heads are too short to be any.
-        if flag
-            || FLAGS == CAPPED && capacity > self.cap
-            || capacity > Self::HALF_HEADS
-        {
-            return Insertion::Slow;
-        }
-        let done = match answer {
-            Answer::Maybe => Insertion::Again,
-            _ => Insertion::New,
-        };
-        if done == Insertion::Again && repeats == Repeats::Skip {
-            return done;
-        }
-        let one = One {
-            cut: self.cut(capacity),
-            start,
-            present: index >> chain & 1 == 1,
-            fraction,
-        };
-        if capacity == self.byte_heads + 1 && capacity > 1 {
-            Self::halve_heads(block, index | 1 << chain, one);
-            return done;
-        }
-        let mut rest = [0; LINE / 8];
-        Self::planes(backend, block, one, &mut rest);
-        match BYTES {
-            64 => rest[0] = index | 1 << chain,
-            _ => rest[0] |= 1 << chain,
-        }
-        backend.add_head(block, Self::head(block, one), &rest);
-        done
-    }
-
-    /// Writes a block without heads into `rest`: all planes with one more
-    /// bit in each, but no more of them than fit. What is in front of them
-    /// stays what it was in a block of half a line, and 0 in one of a line.
-    ///
-    /// The planes are one row of bits: moved apart at every slot that the
-    /// new entry takes, and cut off at the end.
-    #[inline(always)]
-    fn planes<B: Backend>(
-        backend: B,
-        block: &[u8; BYTES],
-        one: One,
-        rest: &mut [u64; LINE / 8],
-    ) {
-        let One { cut, start, present, fraction } = one;
-        let full = 1 + cut.base - cut.head;
-        let end = Self::FIRST + full * cut.capacity + cut.wide;
-        let mut gap = Self::FIRST + start;
-        // What comes into the gaps, in the order of the planes.
-        let tail = fraction << cut.head;
-        let mut new = tail.reverse_bits() << 1 | u64::from(!present);
-        let stride = STRIDES.get(cut.capacity as usize).copied().unwrap_or(1);
-        // The index of a block of a line is a word of its own.
-        let mut at = if BYTES == 64 { 64 } else { 0 };
-        let mut from = at;
-        for out in rest.iter_mut().skip(at as usize / 64) {
-            let here = gap - at;
-            let gaps = if here < 64 { stride << here } else { 0 };
-            let taken = gaps.count_ones();
-            // 64 bits from anywhere; behind the block there are none, and
-            // none are asked for.
-            let (low, shift) = (from as usize / 64, from % 64);
-            let high = (low + 1).min(BYTES / 8 - 1);
-            let bits = word(block, low * 8) >> shift
-                // In two steps, since a shift by 64 is none.
-                | word(block, high * 8) << 1 << (63 - shift);
-            *out = backend.apart(bits, gaps) | backend.select(gaps, new);
-            at += 64;
-            if at >= end {
-                *out &= u64::MAX >> (at - end);
-                return;
-            }
-            // Fewer than 64: a block has room for less than that.
-            new >>= taken;
-            gap += taken * cut.capacity;
-            from += 64 - taken;
-        }
-    }
-
-    /// Adds the entry with which bytes become too long for heads: their
-    /// lower halves become planes.
-    #[cold]
-    #[inline(never)]
-    fn halve_heads(block: &mut [u8; BYTES], index: u64, one: One) {
-        let One { cut, start, present, fraction } = one;
-        let (start, old) = (start as usize, cut.capacity as usize - 1);
-        let mut heads = [0; LINE];
-        let (before, behind) = block[BYTES - old..].split_at(start);
-        heads[..start].copy_from_slice(before);
-        heads[start] = top(fraction, 8);
-        heads[start + 1..][..behind.len()].copy_from_slice(behind);
-        let heads = &heads[..=old];
-
-        let mut bits = Row { block: [0; LINE], at: 0 };
-        bits.put(index, BYTES as u32);
-        bits.put(0, FLAGS);
-        // Less than a word, like all planes here.
-        let last = bits_at(block, Self::FIRST);
-        let below = (1 << start) - 1;
-        let last =
-            last & below | (last & !below) << 1 | u64::from(!present) << start;
-        bits.put(last, cut.capacity);
-        for bit in cut.head..8 {
-            let plane = (0..).zip(heads).fold(0, |plane, (slot, head)| {
-                plane | u64::from(head >> (7 - bit) & 1) << slot
-            });
-            let all = bit < cut.base;
-            bits.put(plane, if all { cut.capacity } else { cut.wide });
-        }
-        for head in heads {
-            bits.put(u64::from(head >> 4), 4);
-        }
-        block.copy_from_slice(&bits.block[..BYTES]);
-    }
-
-    /// Where the new head goes.
-    #[inline(always)]
-    fn head(block: &[u8; BYTES], one: One) -> NewHead {
-        let One { cut, start, fraction, .. } = one;
-        let head = top(fraction, cut.head);
-        let begin = BYTES as u32 * 8 - cut.head * cut.capacity;
-        let place = begin + cut.head * start;
-        let at = place as usize / 8;
-        let byte = match place % 8 {
-            0 if cut.head == 8 => head,
-            0 => block[at] & 0xf0 | head,
-            _ => block[at] >> 4 | head << 4,
-        };
-        NewHead { bits: cut.head, begin, at: at as u8, byte }
-    }
 }
 
 /// [`Fixed::look_wide`], out of line.
@@ -567,21 +394,6 @@ impl<const BYTES: usize, const FLAGS: u32> Task
         fixed.look_wide(backend, block, key)
     }
 }
-
-/// Ones at multiples of a number of entries: a slot in every plane.
-const STRIDES: [u64; MOST] = {
-    let mut strides = [1; MOST];
-    let mut entries = 1;
-    while entries < 64 {
-        let mut at = entries;
-        while at < 64 {
-            strides[entries] |= 1 << at;
-            at += entries;
-        }
-        entries += 1;
-    }
-    strides
-};
 
 /// Compares what is behind the head.
 #[inline(always)]
@@ -611,24 +423,6 @@ fn tail_matches<const BYTES: usize, B: Backend>(
     differing == 0
 }
 
-/// A block, written from its first bit on.
-struct Row {
-    block: [u8; LINE],
-    at: u32,
-}
-
-impl Row {
-    /// Appends the lowest `bits` bits of `word`.
-    fn put(&mut self, word: u64, bits: u32) {
-        for bit in 0..bits {
-            let place = self.at + bit;
-            let one = (word >> bit & 1) as u8;
-            self.block[place as usize / 8] |= one << (place % 8);
-        }
-        self.at += bits;
-    }
-}
-
 /// Where a chain is.
 #[derive(Clone, Copy)]
 struct Found {
@@ -651,18 +445,6 @@ struct Wide {
     start: u32,
 }
 
-/// One more entry.
-#[derive(Clone, Copy)]
-struct One {
-    /// With it.
-    cut: Cut,
-    /// The slot it gets.
-    start: u32,
-    /// Whether its chain has entries.
-    present: bool,
-    fraction: u64,
-}
-
 /// The first `bits` (at most 8) bits of a fraction.
 #[inline(always)]
 fn top(fraction: u64, bits: u32) -> u8 {
@@ -674,13 +456,4 @@ fn word<const BYTES: usize>(block: &[u8; BYTES], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&block[at..at + 8]);
     u64::from_le_bytes(word)
-}
-
-/// At least 57 bits from a place on, or what is left; zeros follow behind
-/// the block.
-#[inline(always)]
-fn bits_at<const BYTES: usize>(block: &[u8; BYTES], place: u32) -> u64 {
-    let at = (place as usize / 8).min(BYTES - 8);
-    // Less than 64 for every place in the block.
-    word(block, at) >> ((place - at as u32 * 8) & 63)
 }

@@ -196,16 +196,17 @@ pub struct Heads {
 }
 
 /// One more head among those of a block: those in front of it move down by
-/// one, those behind it stay.
+/// one, those behind it stay. Places are counted in half bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct NewHead {
-    /// Bits of a head, 8 or 4.
-    pub(crate) bits: u32,
-    /// The first bit of the first head.
-    pub(crate) begin: u32,
-    /// The byte the new head is in, and what it becomes.
+    /// Half bytes of a head, 2 or 1.
+    pub(crate) halves: u8,
+    /// Where the heads begin, the new one counted.
+    pub(crate) begin: u8,
+    /// Where the new head goes.
     pub(crate) at: u8,
-    pub(crate) byte: u8,
+    /// The head as a byte: if it has only half of one, twice.
+    pub(crate) value: u8,
 }
 
 /// Bits of one entry in up to eight planes.

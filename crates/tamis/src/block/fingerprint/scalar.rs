@@ -113,24 +113,33 @@ pub(crate) fn differing<const BYTES: usize>(
 pub(crate) fn add_head<const BYTES: usize>(
     block: &mut [u8; BYTES],
     head: NewHead,
-    rest: &[u64; 8],
+    rest: [u64; 8],
 ) {
-    let (first, at) = (head.begin as usize / 8, usize::from(head.at));
+    let (first, at) = (head.begin as usize / 2, head.at as usize / 2);
+    let old = block[at];
     for byte in first..at {
         let (here, next) = (block[byte], block[byte + 1]);
-        block[byte] = match head.bits {
-            8 => next,
+        block[byte] = match head.halves {
+            2 => next,
             _ => here >> 4 | next << 4,
         };
     }
-    block[at] = head.byte;
-    if head.begin % 8 != 0 {
-        block[first] &= 0xf0;
+    block[at] = match (head.halves, head.at % 2) {
+        (2, _) => head.value,
+        (_, 0) => old & 0xf0 | head.value & 0x0f,
+        _ => old >> 4 | head.value & 0xf0,
+    };
+    for (byte, rest) in block
+        .iter_mut()
+        .zip(rest.iter().flat_map(|word| word.to_le_bytes()))
+        .take(first)
+    {
+        *byte = rest;
     }
-    block[..first].fill(0);
-    for (bytes, word) in block.chunks_exact_mut(8).zip(rest) {
-        for (byte, rest) in bytes.iter_mut().zip(word.to_le_bytes()) {
-            *byte |= rest;
-        }
+    if head.begin % 2 != 0 {
+        // The first head begins in the middle of a byte, and the half in
+        // front of it may have been one that moved.
+        let rest = rest[first / 8].to_le_bytes()[first % 8];
+        block[first] = block[first] & 0xf0 | rest & 0x0f;
     }
 }

@@ -165,22 +165,25 @@ impl Engine {
 
 /// What a lookup needs and nothing else.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct View<'a, const BYTES: usize> {
     pub(super) engine: &'a Engine,
-    pub(super) blocks: &'a [u8],
+    pub(super) blocks: &'a [[u8; BYTES]],
     pub(super) list: ListView<'a>,
 }
 
-impl Staged for View<'_> {
+impl<const BYTES: usize> Staged for View<'_, BYTES> {
     #[inline(always)]
     fn prefetch(&self, hash: u64, round: u32) {
-        self.engine.prefetch(self.blocks, hash, round);
+        let block = self.engine.proposals.block(hash, round);
+        let blocks = self.blocks.as_flattened();
+        simd::prefetch(blocks, block as usize * BYTES);
     }
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
         let engine = self.engine;
-        let block = &self.blocks[engine.place(hash, round)];
+        let block = engine.proposals.block(hash, round);
+        let block = &self.blocks[block as usize];
         if engine.probe(hash, round).covered(backend, block) {
             return Step::Yes;
         }

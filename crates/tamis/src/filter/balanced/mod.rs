@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Filter, Insert, Parameter, Stats};
-use crate::batch;
+use crate::batch::{self, Updated};
 use crate::block::bloom::power;
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::placement::Scheme;
 use crate::simd::{Backend, Task, dispatch};
 use crate::storage::Owned;
 use crate::summary::tracking;
-use engine::{Engine, Site};
+use engine::{Engine, Site, View};
 use shape::{Shape, Tally};
 
 /// A balanced Bloom filter (Kanizo, Hay and Keslassy): blocks that are full
@@ -481,12 +481,11 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         }
     }
 
-    fn view(&self) -> engine::View<'_> {
-        engine::View {
-            engine: &self.engine,
-            blocks: self.blocks(),
-            list: self.list(),
-        }
+    #[inline(always)]
+    fn view<const BYTES: usize>(&self) -> View<'_, BYTES> {
+        // Whole blocks: the length was checked when the filter was made.
+        let blocks = bytemuck::cast_slice(self.blocks());
+        View { engine: &self.engine, blocks, list: self.list() }
     }
 
     /// Reads per placed key plus `rest` reads for all others, on average.
@@ -539,11 +538,31 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        batch::contains(self.view(), hash)
+        // Two words, where a view would be seven: they reach the function
+        // compiled for this processor in registers.
+        struct One<'a, D>(&'a Balanced<D>, u64);
+        impl<D: AsRef<[u8]>> Task for One<'_, D> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(filter, hash) = self;
+                match filter.shape.block_bits {
+                    256 => {
+                        batch::all_rounds(filter.view::<32>(), backend, hash)
+                    }
+                    _ => batch::all_rounds(filter.view::<64>(), backend, hash),
+                }
+            }
+        }
+        dispatch(One(self, hash))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        batch::contains_all(self.view(), hashes, found);
+        match self.shape.block_bits {
+            256 => batch::contains_all(self.view::<32>(), hashes, found),
+            _ => batch::contains_all(self.view::<64>(), hashes, found),
+        }
     }
 
     fn stats(&self) -> Stats {
@@ -663,25 +682,32 @@ impl Insert for Balanced {
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        struct Many<'a>(&'a Engine, Site<'a>, &'a [u64]);
+        struct Filled<'a>(&'a Engine, Site<'a>);
+        impl Updated for Filled<'_> {
+            type Item = u64;
+
+            #[inline(always)]
+            fn prefetch(&self, &hash: &u64) {
+                self.0.prefetch(self.1.blocks, hash, 0);
+            }
+
+            #[inline(always)]
+            fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+                self.0.insert(backend, &mut self.1, hash, false);
+            }
+        }
+        struct Many<'a>(Filled<'a>, &'a [u64]);
         impl Task for Many<'_> {
             type Output = ();
 
             #[inline(always)]
             fn run<B: Backend>(self, backend: B) {
-                let Self(engine, mut site, hashes) = self;
-                batch::ahead(
-                    hashes,
-                    &mut site,
-                    |site, &hash| engine.prefetch(site.blocks, hash, 0),
-                    |site, &hash| {
-                        engine.insert(backend, site, hash, false);
-                    },
-                );
+                let Self(mut filled, hashes) = self;
+                batch::update_all(backend, &mut filled, hashes);
             }
         }
         let (engine, site) = self.site();
-        dispatch(Many(engine, site, hashes));
+        dispatch(Many(Filled(engine, site), hashes));
         self.counts.items = self.tally.items();
     }
 }

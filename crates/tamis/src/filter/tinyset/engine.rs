@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
-use crate::batch::{self, Staged, Step};
+use crate::batch::{self, Staged, Step, Updated};
 use crate::block::fingerprint::{
     Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State,
 };
@@ -273,65 +273,52 @@ pub(super) struct Store<'a, C: Blocks> {
 }
 
 impl<'a, C: Blocks> Store<'a, C> {
+    #[inline(always)]
     pub(super) fn new(
         geometry: &'a Geometry,
         blocks: C,
-        bytes: &'a mut [u8],
+        memory: &'a mut [impl Pod],
         first: u64,
     ) -> Self {
-        let units = bytemuck::cast_slice_mut(bytes);
+        let units = bytemuck::cast_slice_mut(memory);
         Self { geometry, blocks, units, first }
     }
 
-    /// Inserts keys; for a single one, whether it certainly is new if
-    /// `tell` asks for that.
-    #[inline]
-    pub(super) fn insert_all(mut self, hashes: &[u64], tell: bool) -> bool {
-        // By reference: moved, it would be copied to where it can change.
+    /// Inserts keys.
+    pub(super) fn insert_all(self, hashes: &[u64]) {
         struct Fill<'s, 'a, C: Blocks> {
-            store: &'s mut Store<'a, C>,
+            store: Store<'a, C>,
             hashes: &'s [u64],
-            repeats: Repeats,
         }
         impl<C: Blocks> Task for Fill<'_, '_, C> {
-            type Output = bool;
+            type Output = ();
 
             #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self { store, hashes, repeats } = self;
-                if let [hash] = hashes {
-                    return store.insert(backend, *hash, repeats);
-                }
-                batch::ahead(
-                    hashes,
-                    store,
-                    |store, &hash| store.prefetch(hash),
-                    |store, &hash| {
-                        store.insert(backend, hash, repeats);
-                    },
-                );
-                true
+            fn run<B: Backend>(self, backend: B) {
+                let Self { mut store, hashes } = self;
+                batch::update_all(backend, &mut store, hashes);
             }
         }
-        let repeats = match (self.geometry.repeats, tell) {
-            (false, _) => Repeats::Skip,
-            (true, true) => Repeats::Tell,
-            (true, false) => Repeats::Store,
-        };
-        dispatch(Fill { store: &mut self, hashes, repeats })
+        dispatch(Fill { store: self, hashes });
     }
 
+    /// Inserts a key the fast way, if it can.
     #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        let (block, _) = address(hash, self.geometry.blocks);
-        let bytes = bytemuck::cast_slice(self.units);
-        let place = (block - self.first) as usize * self.blocks.bytes();
-        prefetch(bytes, place);
+    pub(super) fn try_insert<B: Backend>(
+        &mut self,
+        backend: B,
+        hash: u64,
+        repeats: Repeats,
+    ) -> Insertion {
+        let (block, fraction) = address(hash, self.geometry.blocks);
+        let chain = self.blocks.chain(hash);
+        let raw = self.blocks.get_mut(self.units, block - self.first);
+        self.blocks.try_insert(backend, raw, chain, fraction, repeats)
     }
 
-    /// Inserts a key; whether it certainly is new, if that was asked.
-    #[inline(always)]
-    fn insert<B: Backend>(
+    /// Inserts a key by taking its block apart; whether it certainly is
+    /// new, if that was asked.
+    pub(super) fn insert_apart<B: Backend>(
         &mut self,
         backend: B,
         hash: u64,
@@ -339,26 +326,6 @@ impl<'a, C: Blocks> Store<'a, C> {
     ) -> bool {
         let (block, fraction) = address(hash, self.geometry.blocks);
         let chain = self.blocks.chain(hash);
-        let raw = self.blocks.get_mut(self.units, block - self.first);
-        let done =
-            self.blocks.try_insert(backend, raw, chain, fraction, repeats);
-        match done {
-            Insertion::New => true,
-            Insertion::Again => false,
-            Insertion::Slow => {
-                let key = (block, chain, fraction);
-                backend.outline(Slowly { store: self, key, repeats })
-            }
-        }
-    }
-
-    /// Inserts a key by taking its block apart.
-    fn insert_apart<B: Backend>(
-        &mut self,
-        backend: B,
-        (block, chain, fraction): (u64, u32, u64),
-        repeats: Repeats,
-    ) -> bool {
         let mut new = true;
         if repeats != Repeats::Store {
             let raw = self.blocks.get(self.units, block - self.first);
@@ -412,10 +379,34 @@ impl<'a, C: Blocks> Store<'a, C> {
     }
 }
 
+impl<C: Blocks> Updated for Store<'_, C> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn prefetch(&self, &hash: &u64) {
+        let (block, _) = address(hash, self.geometry.blocks);
+        let bytes = bytemuck::cast_slice(self.units);
+        let place = (block - self.first) as usize * self.blocks.bytes();
+        prefetch(bytes, place);
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        let repeats = match self.geometry.repeats {
+            false => Repeats::Skip,
+            true => Repeats::Store,
+        };
+        let done = self.try_insert(backend, hash, repeats);
+        if done == Insertion::Slow {
+            backend.outline(Slowly { store: self, hash, repeats });
+        }
+    }
+}
+
 /// [`Store::insert_apart`], out of line.
 struct Slowly<'s, 'a, C: Blocks> {
     store: &'s mut Store<'a, C>,
-    key: (u64, u32, u64),
+    hash: u64,
     repeats: Repeats,
 }
 
@@ -424,7 +415,8 @@ impl<C: Blocks> Task for Slowly<'_, '_, C> {
 
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) -> bool {
-        self.store.insert_apart(backend, self.key, self.repeats)
+        let Self { store, hash, repeats } = self;
+        store.insert_apart(backend, hash, repeats)
     }
 }
 
@@ -455,6 +447,6 @@ impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
 
     fn apply(&self, first: u64, range: &mut [u8], hashes: &[u64]) {
         Store::new(self.geometry, self.blocks, range, first)
-            .insert_all(hashes, false);
+            .insert_all(hashes);
     }
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use tamis_theory::tinyset::Block;
 
-use crate::block::fingerprint::{Fixed, Form, Shape};
+use crate::block::fingerprint::{Fixed, Form, Repeats, Shape};
 use crate::error::{Error, Result};
 use crate::format::Reader;
 use crate::key::stretch;
@@ -188,6 +188,15 @@ impl Geometry {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What becomes of repeats if somebody waits for the answer.
+    #[inline(always)]
+    pub(super) fn when_told(&self) -> Repeats {
+        match self.repeats {
+            false => Repeats::Skip,
+            true => Repeats::Tell,
+        }
     }
 
     /// The fastest way to handle such blocks.

@@ -20,10 +20,11 @@ use super::{
     Filter, Fold, Grow, Insert, Merge, Parameter, Remove, Stats, must_match,
 };
 use crate::batch;
-use crate::block::fingerprint::{Form, Shape, State};
+use crate::block::fingerprint::{Form, Insertion, Shape, State};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
+use crate::simd::{Backend, Task, dispatch};
 use crate::storage::Owned;
 
 /// A filter that stores a short fingerprint of every key, all in the one
@@ -572,9 +573,21 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        by_way!(self.way, blocks => {
-            batch::contains(self.view(blocks), hash)
-        })
+        // Two words, where a view would be eight: they reach the function
+        // compiled for this processor in registers.
+        struct One<'a, D>(&'a TinySet<D>, u64);
+        impl<D: AsRef<[u8]>> Task for One<'_, D> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(set, hash) = self;
+                by_way!(set.way, blocks => {
+                    batch::all_rounds(set.view(blocks), backend, hash)
+                })
+            }
+        }
+        dispatch(One(self, hash))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
@@ -668,14 +681,10 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 }
 
 impl TinySet {
-    fn insert_all(&mut self, hashes: &[u64], tell: bool) -> bool {
-        let Self { geometry, way, counts, data, .. } = self;
-        counts.items = counts.items.saturating_add(hashes.len() as u64);
-        let bytes = data.as_mut();
-        by_way!(*way, blocks => {
-            let store = Store::new(geometry, blocks, bytes, 0);
-            store.insert_all(hashes, tell)
-        })
+    #[inline(always)]
+    fn store<C: Blocks>(&mut self, blocks: C) -> Store<'_, C> {
+        // Lines: what is cast from them needs no test.
+        Store::new(&self.geometry, blocks, self.data.lines_mut(), 0)
     }
 
     /// Writes all blocks of the first level.
@@ -691,11 +700,46 @@ impl TinySet {
 impl Insert for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_all(&[hash], true)
+        // Two words in registers, as in lookups.
+        struct Fast<'a>(&'a mut TinySet, u64);
+        impl Task for Fast<'_> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(set, hash) = self;
+                set.counts.items = set.counts.items.saturating_add(1);
+                let repeats = set.geometry.when_told();
+                let done = by_way!(set.way, blocks => {
+                    set.store(blocks).try_insert(backend, hash, repeats)
+                });
+                match done {
+                    Insertion::New => true,
+                    Insertion::Again => false,
+                    Insertion::Slow => backend.outline(Slow(set, hash)),
+                }
+            }
+        }
+        struct Slow<'a>(&'a mut TinySet, u64);
+        impl Task for Slow<'_> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(set, hash) = self;
+                let repeats = set.geometry.when_told();
+                by_way!(set.way, blocks => {
+                    set.store(blocks).insert_apart(backend, hash, repeats)
+                })
+            }
+        }
+        dispatch(Fast(self, hash))
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        self.insert_all(hashes, false);
+        let items = &mut self.counts.items;
+        *items = items.saturating_add(hashes.len() as u64);
+        by_way!(self.way, blocks => self.store(blocks).insert_all(hashes));
     }
 }
 

@@ -1,0 +1,450 @@
+//! One more entry in a block, without taking it apart.
+
+use super::{Answer, Fixed, LINE, LookWide, MOST, top, word};
+use crate::block::fingerprint::{Cut, NewHead, head_bits};
+use crate::simd::Backend;
+use tamis_theory::tinyset::Block;
+
+/// What to do about keys that may be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeats {
+    /// Store them, without looking.
+    Store,
+    /// Store them, and say so.
+    Tell,
+    /// Leave them: an entry that answers for a key now answers for it
+    /// always, since what is cut off later is cut off both.
+    Skip,
+}
+
+/// What an insertion did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Insertion {
+    /// Stored; it was not there, or nobody asked.
+    New,
+    /// It may have been there; stored again unless repeats are skipped.
+    Again,
+    /// Nothing has been changed: take the block apart for this.
+    Slow,
+}
+
+/// Entries up to which a word of a plane has at least one of the new
+/// entry's bits, whatever flags are in front.
+const NARROW: u32 = 62;
+
+/// Words that the planes of a line can have: most with 17 entries and heads
+/// of half a byte, 380 bits.
+const WORDS: usize = 6;
+
+/// What an insertion needs to know of the number of entries it leads to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// Ones at multiples of the number of entries: a slot in every plane.
+    stride: u64,
+    /// Bits of flags and planes, from the first flag on.
+    bits: u16,
+    capacity: u8,
+    /// Bits of a fingerprint behind its head, and how many have one more.
+    tail: u8,
+    wide: u8,
+    /// Half bytes of a head, and the one where heads begin.
+    halves: u8,
+    begin: u8,
+}
+
+impl Plan {
+    const fn new(block: Block, cut: Cut) -> Self {
+        let Cut { capacity, base, wide, head } = cut;
+        let mut stride = 1;
+        let mut at = capacity;
+        while at > 0 && at < 64 {
+            stride |= 1 << at;
+            at += capacity;
+        }
+        let tail = base - head;
+        Self {
+            stride,
+            bits: (block.flag_bits + (1 + tail) * capacity + wide) as u16,
+            capacity: capacity as u8,
+            tail: tail as u8,
+            wide: wide as u8,
+            halves: (head / 4) as u8,
+            begin: ((block.block_bits - head * capacity) / 4) as u8,
+        }
+    }
+}
+
+/// The words of a block's planes, moved apart; `WIDE` if a plane can be
+/// longer than a word.
+struct Words<'a, const BYTES: usize, const WIDE: bool> {
+    block: &'a [u8; BYTES],
+    plan: &'static Plan,
+    /// Where the first gap of the next word is.
+    gap: u32,
+    /// What comes into it and the gaps behind it.
+    new: u64,
+    /// How many bits there is less room for, and the word they are from.
+    moved: u32,
+    before: u64,
+}
+
+impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
+    /// The flags and planes of a block with one more bit in each plane. What
+    /// is there behind them is not cut off.
+    ///
+    /// The planes are one row of bits, moved apart at every slot that the
+    /// new entry takes.
+    #[inline(always)]
+    fn all<B: Backend, const HALVES: u8>(
+        mut self,
+        backend: B,
+    ) -> [u64; WORDS] {
+        let bits = self.plan.bits;
+        let mut planes = [0; WORDS];
+        planes[0] = self.next(backend, 0);
+        planes[1] = self.next(backend, 1);
+        // How many words there are changes from block to block, and every
+        // test would be guessed wrong now and then. With heads of a byte
+        // there are never more than five; of few entries not all five can be
+        // made, since so many of their bits move.
+        if HALVES == 2 && bits > 4 * 19 + 2 || bits > 128 {
+            planes[2] = self.next(backend, 2);
+            if BYTES == 64 {
+                planes[3] = self.next(backend, 3);
+                if HALVES == 2 {
+                    planes[4] = self.next(backend, 4);
+                } else if bits > 256 {
+                    planes[4] = self.next(backend, 4);
+                    planes[5] = self.next(backend, 5);
+                }
+            }
+        }
+        planes
+    }
+
+    // A method and not a closure: a closure could become a function of its
+    // own, without the instructions of the backend.
+    #[inline(always)]
+    fn next<B: Backend>(&mut self, backend: B, at: usize) -> u64 {
+        let here = word(self.block, BYTES / 8 + 8 * at);
+        let gaps = match WIDE && self.gap >= 64 {
+            true => 0,
+            false => self.plan.stride << self.gap,
+        };
+        let rest = match WIDE {
+            // In two steps, since a shift by 64 is none.
+            true => (self.before >> 1).wrapping_shr(!self.moved),
+            // None before the first word, at least one later.
+            false => self.before.wrapping_shr(self.moved.wrapping_neg()),
+        };
+        let bits = here << self.moved ^ rest;
+        let next = backend.apart(bits, gaps) | backend.select(gaps, self.new);
+        self.before = here;
+        // Fewer than 64: there are at least two entries.
+        let taken = gaps.count_ones();
+        self.new >>= taken;
+        self.moved += taken;
+        let capacity = u32::from(self.plan.capacity);
+        self.gap = match WIDE {
+            true => self.gap + taken * capacity - 64,
+            false => (capacity - 1).wrapping_sub(gaps.leading_zeros()),
+        };
+        next
+    }
+}
+
+/// Adds an entry to a block that has some, and whose heads stay as long as
+/// they are: `HALVES` half bytes.
+#[inline(always)]
+fn add<
+    B: Backend,
+    const BYTES: usize,
+    const FLAGS: u32,
+    const HALVES: u8,
+    const WIDE: bool,
+>(
+    backend: B,
+    block: &mut [u8; BYTES],
+    index: u64,
+    plan: &'static Plan,
+    one: One,
+) {
+    let One { start, present, fraction } = one;
+    // Of the tail as many bits as this entry has.
+    let tail = reversed(fraction << (4 * HALVES));
+    let bits = u32::from(plan.tail) + u32::from(start < plan.wide.into());
+    let tail = tail & ((1 << bits) - 1);
+    let words = Words::<BYTES, WIDE> {
+        block,
+        plan,
+        gap: FLAGS + start,
+        new: u64::from(tail) << 1 | u64::from(!present),
+        moved: 0,
+        before: 0,
+    };
+    let rest = in_front::<BYTES>(index, words.all::<B, HALVES>(backend));
+    let value = top(fraction, 8);
+    let head = NewHead {
+        halves: HALVES,
+        begin: plan.begin,
+        at: plan.begin + HALVES * start as u8,
+        value: match HALVES {
+            2 => value,
+            _ => value >> 4 | value & 0xf0,
+        },
+    };
+    backend.add_head(block, head, rest);
+}
+
+/// A block up to its heads, in words.
+#[inline(always)]
+fn in_front<const BYTES: usize>(
+    index: u64,
+    planes: [u64; WORDS],
+) -> [u64; LINE / 8] {
+    let [a, b, c, d, e, f] = planes;
+    if BYTES == 64 {
+        return [index, a, b, c, d, e, f, 0];
+    }
+    let words = [index | a << 32, a >> 32 | b << 32, b >> 32 | c << 32];
+    let [x, y, z] = words;
+    [x, y, z, c >> 32, 0, 0, 0, 0]
+}
+
+impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
+    /// Plans with heads of at most a byte, and at most half of one: to make
+    /// one takes two dozen steps.
+    const PLANS: &[[Plan; MOST]; 2] = &[Self::plans(8), Self::plans(4)];
+
+    const fn plans(head: u32) -> [Plan; MOST] {
+        let mut plans = [Self::plan_for(0, head); MOST];
+        let words = if head == 8 { WORDS - 1 } else { WORDS };
+        let mut entries = 1;
+        while entries < MOST {
+            let plan = Self::plan_for(entries as u32, head);
+            assert!(plan.halves == 0 || plan.bits as usize <= 64 * words);
+            plans[entries] = plan;
+            entries += 1;
+        }
+        plans
+    }
+
+    const fn plan_for(capacity: u32, head: u32) -> Plan {
+        let (base, wide) = Self::BLOCK.widths(capacity);
+        let head = head_bits(base, head);
+        Plan::new(Self::BLOCK, Cut { capacity, base, wide, head })
+    }
+
+    /// The plans for blocks with heads of at most so many bits.
+    pub(super) const fn plans_for(head: u32) -> &'static [Plan; MOST] {
+        &Self::PLANS[(head != 8) as usize]
+    }
+
+    /// Stores a key. Expects a block that [`State`](super::State) or this
+    /// has written.
+    #[inline(always)]
+    pub(crate) fn insert<B: Backend>(
+        &self,
+        backend: B,
+        block: &mut [u8; BYTES],
+        chain: u32,
+        fraction: u64,
+        repeats: Repeats,
+    ) -> Insertion {
+        let index = Self::index(block);
+        if index == 0 {
+            let cut = self.cut(1);
+            return Self::insert_first(block, cut, chain, fraction);
+        }
+        let (flag, old, start, answer) = if let Some(found) =
+            self.find(backend, block, index, chain)
+        {
+            let answer = match repeats {
+                Repeats::Store => Answer::No,
+                _ => self.look_at(backend, block, found, chain, fraction),
+            };
+            let start = found.start.trailing_zeros();
+            (found.flag || found.worn, found.capacity, start, answer)
+        } else if let Some(wide) = self.find_wide(backend, block, index, chain)
+        {
+            let answer = match repeats {
+                Repeats::Store => Answer::No,
+                _ => {
+                    let key = (index, chain, fraction);
+                    backend.outline(LookWide(*self, block, key))
+                }
+            };
+            (wide.flag || wide.worn, wide.capacity, wide.start, answer)
+        } else {
+            return Insertion::Slow;
+        };
+        let capacity = old + 1;
+        // A block with free slots, or one that moves chains away, is taken
+        // apart.
+        if flag || capacity > self.most {
+            return Insertion::Slow;
+        }
+        let done = match answer {
+            Answer::Maybe => Insertion::Again,
+            _ => Insertion::New,
+        };
+        if done == Insertion::Again && repeats == Repeats::Skip {
+            return done;
+        }
+        let present = index >> chain & 1 == 1;
+        let index = index | 1 << chain;
+        if capacity == self.byte_heads + 1 {
+            let one = One { start, present, fraction };
+            Self::halve_heads(block, index, self.cut(capacity), one);
+            return done;
+        }
+        // There are plans for more than ever come here.
+        let plan = &self.plans[capacity as usize % MOST];
+        let one = One { start, present, fraction };
+        match (plan.halves, capacity) {
+            (2, _) => add::<B, BYTES, FLAGS, 2, false>(
+                backend, block, index, plan, one,
+            ),
+            (_, ..=NARROW) => add::<B, BYTES, FLAGS, 1, false>(
+                backend, block, index, plan, one,
+            ),
+            _ => add::<B, BYTES, FLAGS, 1, true>(
+                backend, block, index, plan, one,
+            ),
+        }
+        done
+    }
+
+    /// Stores a key in a block without chains, if that is because it is
+    /// empty: others are saturated, or have all spilled.
+    #[inline(never)]
+    fn insert_first(
+        block: &mut [u8; BYTES],
+        cut: Cut,
+        chain: u32,
+        fraction: u64,
+    ) -> Insertion {
+        if block[BYTES / 8] != 0 {
+            return Insertion::Slow;
+        }
+        let mut row = Row::new();
+        row.put(1 << chain, BYTES as u32);
+        row.put(0, FLAGS);
+        row.put(1, 1);
+        let tail = reversed(fraction << cut.head);
+        row.put(u64::from(tail), cut.base - cut.head);
+        row.at = BYTES as u32 * 8 - cut.head;
+        row.put(top(fraction, cut.head).into(), cut.head);
+        row.write(block);
+        Insertion::New
+    }
+
+    /// Adds the entry with which bytes become too long for heads: their
+    /// lower halves become planes.
+    #[cold]
+    #[inline(never)]
+    fn halve_heads(block: &mut [u8; BYTES], index: u64, cut: Cut, one: One) {
+        let One { start, present, fraction } = one;
+        let (start, old) = (start as usize, cut.capacity as usize - 1);
+        let mut heads = [0; LINE];
+        let (before, behind) = block[BYTES - old..].split_at(start);
+        heads[..start].copy_from_slice(before);
+        heads[start] = top(fraction, 8);
+        heads[start + 1..][..behind.len()].copy_from_slice(behind);
+
+        let mut row = Row::new();
+        row.put(index, BYTES as u32);
+        row.put(0, FLAGS);
+        // Less than a word, like all planes here.
+        let last = bits_at(block, Self::FIRST);
+        let below = (1 << start) - 1;
+        let last =
+            last & below | (last & !below) << 1 | u64::from(!present) << start;
+        row.put(last, cut.capacity);
+        for bit in cut.head..8 {
+            let all = bit < cut.base;
+            let bits = if all { cut.capacity } else { cut.wide };
+            row.put(plane(&heads, 7 - bit), bits);
+        }
+        for &head in &heads[..=old] {
+            row.put(u64::from(head >> 4), 4);
+        }
+        row.write(block);
+    }
+}
+
+/// One bit of every byte.
+fn plane(bytes: &[u8; LINE], bit: u32) -> u64 {
+    (0..LINE / 8).fold(0, |plane, at| {
+        let bits = word(bytes, 8 * at) >> bit & 0x0101_0101_0101_0101;
+        // The product has the sum of all bytes in its highest, each with a
+        // bit of its own.
+        let byte = bits.wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        plane | byte << (8 * at)
+    })
+}
+
+/// A block, written from its first bit on.
+struct Row {
+    words: [u64; LINE / 8 + 1],
+    at: u32,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self { words: [0; LINE / 8 + 1], at: 0 }
+    }
+
+    fn write(&self, block: &mut [u8]) {
+        for (bytes, word) in block.chunks_exact_mut(8).zip(self.words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Appends the lowest `bits` bits of `word`.
+    fn put(&mut self, word: u64, bits: u32) {
+        let word = u128::from(word) & ((1 << bits) - 1);
+        let word = word << (self.at % 64);
+        let at = self.at as usize / 64;
+        self.words[at] |= word as u64;
+        self.words[at + 1] |= (word >> 64) as u64;
+        self.at += bits;
+    }
+}
+
+/// One more entry.
+#[derive(Clone, Copy)]
+struct One {
+    /// The slot it gets.
+    start: u32,
+    /// Whether its chain has entries.
+    present: bool,
+    fraction: u64,
+}
+
+/// The highest 24 bits, the highest of them first. No entry has more.
+#[inline(always)]
+fn reversed(word: u64) -> u32 {
+    static REVERSED: [u8; 256] = {
+        let mut reversed = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            reversed[byte] = (byte as u8).reverse_bits();
+            byte += 1;
+        }
+        reversed
+    };
+    let byte =
+        |shift: u32| u32::from(REVERSED[usize::from((word >> shift) as u8)]);
+    byte(56) | byte(48) << 8 | byte(40) << 16
+}
+
+/// At least 57 bits from a place on, or what is left; zeros follow behind
+/// the block.
+#[inline(always)]
+fn bits_at<const BYTES: usize>(block: &[u8; BYTES], place: u32) -> u64 {
+    let at = (place as usize / 8).min(BYTES - 8);
+    // Less than 64 for every place in the block.
+    word(block, at) >> ((place - at as u32 * 8) & 63)
+}
