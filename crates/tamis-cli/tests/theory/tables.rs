@@ -20,6 +20,21 @@ fn list(values: &Value) -> String {
     texts.collect::<Vec<String>>().join(",")
 }
 
+/// As in `plan` and `build`.
+#[test]
+fn items_may_be_written_short() {
+    let levels = "--levels 1900,650,250,100";
+    assert_eq!(
+        json(&format!("crisis --items 1e3 {levels}")),
+        json(&format!("crisis --items 1000 {levels}"))
+    );
+    let kind = "--kind interpolation --bits 40";
+    assert_eq!(
+        json(&format!("summary --items 1_000 {levels} {kind}")),
+        json(&format!("summary --items 1000 {levels} {kind}"))
+    );
+}
+
 #[test]
 fn crises() {
     let mut rows = 0;

@@ -633,7 +633,7 @@ impl<L: Layout, const BYTES: usize> Staged for View<'_, L, BYTES> {
         prefetch(self.blocks.as_flattened(), block as usize * BYTES);
     }
 
-    /// What a second-level cache holds: some fifty instructions a key, so
+    /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.
     #[inline(always)]

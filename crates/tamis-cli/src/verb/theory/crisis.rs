@@ -5,6 +5,7 @@ use tamis_theory::crisis::{self, Occupancy};
 
 use super::{Answer, Show, digits, shares};
 use crate::failure::{Outcome, Result};
+use crate::verb::parse_items;
 
 /// Multilevel hash tables: the chance that an item finds no room
 ///
@@ -21,7 +22,7 @@ use crate::failure::{Outcome, Result};
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// n: items in the table
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_items)]
     items: u64,
 
     /// m_1,...,m_d: buckets of each level

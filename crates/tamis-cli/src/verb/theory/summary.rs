@@ -6,6 +6,7 @@ use tamis_theory::summary::{self, Filter, Goal, Prediction};
 
 use super::{Answer, Show, digits};
 use crate::failure::{Failure, Outcome, Result};
+use crate::verb::parse_items;
 
 /// Summaries of multilevel hash tables: memory, false positives, failures
 ///
@@ -31,7 +32,7 @@ Examples:
   tamis theory summary --optimise --items 1000000 --buckets-per-item 3")]
 pub(super) struct Args {
     /// n: items in the table
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_items)]
     items: u64,
 
     /// h: entries of a bucket
