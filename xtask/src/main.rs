@@ -97,7 +97,14 @@ fn slow() -> Result {
         "test --release -p tamis-theory --test multilevel_designs \
          -- --ignored",
     )
-    .run()
+    .run()?;
+    // The property tests of CI always look at the same cases.
+    let now = std::time::UNIX_EPOCH.elapsed();
+    let seed = now.map_err(|error| error.to_string())?.as_secs().to_string();
+    step(&format!("tests with PROPTEST_RNG_SEED={seed}"));
+    Cargo::new("test --release --workspace")
+        .env("PROPTEST_RNG_SEED", &seed)
+        .run()
 }
 
 fn bench(options: &[&str]) -> Result {

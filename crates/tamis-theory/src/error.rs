@@ -132,7 +132,7 @@ pub enum Error {
     /// what [`crate::crisis`] returns.
     #[error(
         "{levels} numbers of items passed on, expected at least two that \
-         fall from all items and are not negative"
+         fall from all items, at most 2^64, and are not negative"
     )]
     PassedOn {
         /// How many numbers were given.

@@ -7,6 +7,9 @@ use crate::{Error, Result, check};
 
 /// Bits of an exception: a key's hash and its level in an exact list.
 const EXCEPTION_BITS: f64 = 64.0;
+/// As many as a `u64` counts. Without a limit, infinite numbers of items
+/// would be divided by each other.
+const MAX_ITEMS: f64 = u64::MAX as f64;
 
 /// Bits per item of the filters B_1, B_2, ... of a stack of perfectly sized
 /// filters that name at most `failures` items wrongly on average.
@@ -106,9 +109,10 @@ pub(super) fn stack_bits(passed_on: &[f64], failures: f64) -> f64 {
 
 fn check_passed_on(passed_on: &[f64]) -> Result<f64> {
     let falls = passed_on.windows(2).all(|pair| pair[0] >= pair[1]);
-    let positive = passed_on.iter().all(|items| *items >= 0.0);
+    let countable =
+        passed_on.iter().all(|items| (0.0..=MAX_ITEMS).contains(items));
     match passed_on {
-        [items, _, ..] if *items > 0.0 && falls && positive => Ok(*items),
+        [items, _, ..] if *items > 0.0 && falls && countable => Ok(*items),
         _ => Err(Error::PassedOn { levels: passed_on.len() }),
     }
 }
