@@ -27,9 +27,15 @@ pub(crate) enum Answer {
 }
 
 /// A shape whose block is `BYTES` bytes with as many chains, and which has
-/// so many bits of flags, as told by its form.
+/// so many bits of flags, as told by its form. `CROWDED` if a block tends to
+/// have about as many entries as a word has bits, or more, with heads of
+/// half a byte: then no test guesses how many words its *last* plane has.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fixed<const BYTES: usize, const FLAGS: u32> {
+pub(crate) struct Fixed<
+    const BYTES: usize,
+    const FLAGS: u32,
+    const CROWDED: bool = false,
+> {
     /// R: where fingerprints end even if there is room.
     longest: u32,
     /// What a block is cut for once chains have left it.
@@ -47,10 +53,17 @@ pub(crate) struct Fixed<const BYTES: usize, const FLAGS: u32> {
 /// of two, by which an index is reduced in one step.
 const MOST: usize = 128;
 
+/// Where the second word of a crowded block's *last* plane begins: the byte,
+/// and how many slots come before.
+const SECOND_BYTE: usize = 11;
+const SECOND: u32 = 8 * SECOND_BYTE as u32 - 63;
+
 /// Bytes in the larger of the blocks.
 pub(crate) const LINE: usize = 64;
 
-impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
+impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
+    Fixed<BYTES, FLAGS, CROWDED>
+{
     const BLOCK: Block = Block {
         flag_bits: FLAGS,
         ..Block::new(BYTES as u32 * 8, BYTES as u32)
@@ -82,7 +95,8 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
             && chains == Self::BLOCK.chains
             && flag_bits == Self::BLOCK.flag_bits
             // The tables end there, and heads are not cut.
-            && (8..=Block::REMAINDER_BITS).contains(&remainder_bits);
+            && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
+            && (!CROWDED || BYTES == 64 && FLAGS != CAPPED && shape.head == 4);
         let cap = match shape.form {
             Form::Capped(cap) => cap,
             _ => 0,
@@ -153,9 +167,30 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         fraction: u64,
     ) -> Answer {
         let index = Self::index(block);
+        let key = (index, chain, fraction);
+        if CROWDED {
+            match self.find_crowded(backend, block, index, chain) {
+                Some(found) => {
+                    self.look_at_last(backend, block, found, fraction)
+                }
+                None => backend.outline(LookAny(self, block, key)),
+            }
+        } else {
+            self.look_any(backend, block, key)
+        }
+    }
+
+    /// A lookup in any block.
+    #[inline(always)]
+    fn look_any<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        key: (u64, u32, u64),
+    ) -> Answer {
+        let (index, chain, fraction) = key;
         let Some(found) = self.find(backend, block, index, chain) else {
-            let key = (index, chain, fraction);
-            return backend.outline(LookWide(*self, block, key));
+            return backend.outline(LookWide(self, block, key));
         };
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
             return Answer::Spilled;
@@ -174,27 +209,45 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         fraction: u64,
     ) -> Answer {
         let capacity = found.capacity;
+        let shape = (capacity, found.worn);
         if capacity <= self.byte_heads {
             let heads = Heads { bits: 8, value: top(fraction, 8), capacity };
             let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, found, 8, (equal, 0), fraction)
+            self.compare(backend, block, shape, 8, (equal, 0), fraction)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
             let heads = Heads { bits: 4, value: top(fraction, 4), capacity };
             let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, found, 4, (equal, 0), fraction)
+            self.compare(backend, block, shape, 4, (equal, 0), fraction)
         } else {
             self.look_far(block, chain, fraction)
         }
     }
 
+    /// The same where entries may be more than a word has bits.
+    #[inline(always)]
+    fn look_at_last<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        found: Crowd,
+        fraction: u64,
+    ) -> Answer {
+        let Crowd { worn, capacity, last, .. } = found;
+        let heads = Heads { bits: 4, value: top(fraction, 4), capacity: 64 };
+        let equal = backend.equal_heads(block, heads, last);
+        let equal = (equal, capacity.wrapping_sub(64));
+        let shape = (capacity, worn);
+        self.compare(backend, block, shape, 4, equal, fraction)
+    }
+
     /// Compares what is behind the heads: of the slots that are ones in
-    /// `equal`, which begins at a slot.
+    /// `equal`, which begins at a slot, or before the first of them.
     #[inline(always)]
     fn compare<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        found: Found,
+        (capacity, worn): (u32, bool),
         head: u32,
         (equal, from): (u64, u32),
         fraction: u64,
@@ -202,14 +255,14 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         let mut equal = equal;
         // A key that is not here gets past this once in hundreds of times.
         while equal != 0 {
-            let slot = from + equal.trailing_zeros();
-            let cut = self.cut(found.capacity);
+            let slot = from.wrapping_add(equal.trailing_zeros());
+            let cut = self.cut(capacity);
             let planes = Planes {
                 first: Self::FIRST + cut.capacity + slot,
                 stride: cut.capacity,
                 count: cut.width(slot) - head,
             };
-            let worn = FLAGS == ELASTIC && found.worn && slot < cut.wide;
+            let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
             let tail = fraction << head;
             if tail_matches(backend, block, planes, tail, worn) {
                 return Answer::Maybe;
@@ -294,8 +347,8 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
             Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
             _ => return self.look_far(block, chain, fraction),
         };
-        let Wide { flag, worn, capacity, span, .. } = wide;
-        let found = Found { flag, worn, capacity, span: 0, start: 0 };
+        let Wide { worn, capacity, span, .. } = wide;
+        let shape = (capacity, worn);
         // The heads of the last 64 entries fill the upper half.
         let shown = capacity.min(64);
         let from = capacity - shown;
@@ -304,7 +357,7 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         let among = (span >> from) as u64;
         let upper = backend.equal_heads(block, heads, among);
         let upper = (upper, from);
-        if self.compare(backend, block, found, bits, upper, fraction)
+        if self.compare(backend, block, shape, bits, upper, fraction)
             == Answer::Maybe
         {
             return Answer::Maybe;
@@ -315,7 +368,68 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         }
         let heads = Heads { bits, value, capacity: from };
         let lower = backend.equal_low_heads(block, heads, among);
-        self.compare(backend, block, found, bits, (lower, 0), fraction)
+        self.compare(backend, block, shape, bits, (lower, 0), fraction)
+    }
+
+    /// [`starts`](Self::starts), and what follows behind 64 bits of it.
+    #[inline(always)]
+    fn two_words(block: &[u8; BYTES]) -> (bool, bool, u64, u64) {
+        let (flag, worn, starts) = Self::starts(block);
+        match FLAGS {
+            PLAIN => (flag, worn, starts, word(block, 15) >> 7),
+            CAPPED => (flag, worn, starts, word(block, 16)),
+            _ => {
+                let next = word(block, 16);
+                (flag, worn, starts | next << 63, next >> 1)
+            }
+        }
+    }
+
+    /// Like [`find`](Self::find), if the *last* plane ends in the second of
+    /// two words: behind [`SECOND`] and less than a word from there.
+    ///
+    /// The second begins so early that it has the end whether the plane is
+    /// longer than a word or not. Which of them has the chain is not a
+    /// branch: nobody could guess it.
+    #[inline(always)]
+    fn find_crowded<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        index: u64,
+        chain: u32,
+    ) -> Option<Crowd> {
+        let (flag, worn, first) = Self::starts(block);
+        let second = word(block, SECOND_BYTE) >> FLAGS;
+        let phantom = FLAGS == ELASTIC && flag;
+        let chains = index.count_ones() + u32::from(phantom);
+        // At least one, so that 64 chains are not too many to shift by.
+        let passed = (first & ((1 << SECOND) - 1)).count_ones();
+        let ahead = chains.checked_sub(passed)?;
+        if FLAGS == ELASTIC && chains > 64 {
+            return None;
+        }
+        let total = backend.select(second, 1 << ahead);
+        let rank = (index & ((1 << chain) - 1)).count_ones();
+        let (rank, early) = rank.overflowing_sub(passed);
+        let (word, rank, end) = match early {
+            true => (first, rank.wrapping_add(passed), SECOND),
+            false => (second, rank, 0),
+        };
+        let marks = backend.select(word, 3 << rank);
+        let start = marks & marks.wrapping_neg();
+        let present = index >> chain & 1;
+        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
+        let end = end + total.trailing_zeros();
+        // Heads in the other half of the block, or an end that is not in
+        // the same word, which takes dozens of repeats.
+        if start.trailing_zeros() + 64 < end || marks == start || total == 0 {
+            return None;
+        }
+        // The last slot becomes the highest bit, wherever the word began.
+        let last = span.rotate_right(end);
+        let capacity = SECOND + total.trailing_zeros();
+        Some(Crowd { worn, capacity, last })
     }
 
     /// Like [`find`](Self::find), if the *last* plane has more bits than a
@@ -331,15 +445,9 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         if BYTES != 64 {
             return None;
         }
-        let (flag, worn, starts) = Self::starts(block);
+        let (flag, worn, starts, rest) = Self::two_words(block);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
-        // The rest of the plane, and how many bits of `starts` are before.
-        let (rest, bits) = match FLAGS {
-            PLAIN => (word(block, 15) >> 7, 64),
-            CAPPED => (word(block, 16), 64),
-            _ => (word(block, 16), 63),
-        };
         let passed = starts.count_ones();
         let rank = (index & ((1 << chain) - 1)).count_ones();
         let ahead = 1u64.checked_shl(chains.checked_sub(passed)?)?;
@@ -347,11 +455,11 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
         if total == 0 {
             return None;
         }
-        let capacity = bits + total.trailing_zeros();
+        let capacity = 64 + total.trailing_zeros();
         let ranks = 3u128 << rank;
         let low = backend.select(starts, ranks as u64);
         let high = backend.select(rest, (ranks >> passed) as u64);
-        let marks = u128::from(low) | u128::from(high) << bits;
+        let marks = u128::from(low) | u128::from(high) << 64;
         let start = marks & marks.wrapping_neg();
         let present = u128::from(index >> chain & 1);
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
@@ -376,15 +484,34 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
     }
 }
 
-/// [`Fixed::look_wide`], out of line.
-struct LookWide<'a, const BYTES: usize, const FLAGS: u32>(
-    Fixed<BYTES, FLAGS>,
+/// [`Fixed::look_any`], out of line.
+struct LookAny<'a, const BYTES: usize, const FLAGS: u32, const CROWDED: bool>(
+    &'a Fixed<BYTES, FLAGS, CROWDED>,
     &'a [u8; BYTES],
     (u64, u32, u64),
 );
 
-impl<const BYTES: usize, const FLAGS: u32> Task
-    for LookWide<'_, BYTES, FLAGS>
+impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
+    for LookAny<'_, BYTES, FLAGS, CROWDED>
+{
+    type Output = Answer;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> Answer {
+        let Self(fixed, block, key) = self;
+        fixed.look_any(backend, block, key)
+    }
+}
+
+/// [`Fixed::look_wide`], out of line.
+struct LookWide<'a, const BYTES: usize, const FLAGS: u32, const CROWDED: bool>(
+    &'a Fixed<BYTES, FLAGS, CROWDED>,
+    &'a [u8; BYTES],
+    (u64, u32, u64),
+);
+
+impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
+    for LookWide<'_, BYTES, FLAGS, CROWDED>
 {
     type Output = Answer;
 
@@ -434,6 +561,16 @@ struct Found {
     span: u64,
     /// A one at the slot where the chain begins or would begin.
     start: u64,
+}
+
+/// Where a chain is in a block of about a word of entries.
+#[derive(Clone, Copy)]
+struct Crowd {
+    worn: bool,
+    capacity: u32,
+    /// A one for every slot of the chain; the highest stands for the last
+    /// slot of the block.
+    last: u64,
 }
 
 /// Where a chain is in a block of more than a word of entries.

@@ -53,7 +53,9 @@ pub(super) trait Blocks: Copy {
     ) -> Insertion;
 }
 
-impl<const BYTES: usize, const FLAGS: u32> Blocks for Fixed<BYTES, FLAGS> {
+impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Blocks
+    for Fixed<BYTES, FLAGS, CROWDED>
+{
     type Unit = [u8; BYTES];
     type Raw = [u8; BYTES];
     type Second = Fixed<BYTES, 0>;
@@ -170,7 +172,7 @@ pub(super) struct View<'a, C: Blocks> {
     geometry: &'a Geometry,
     /// Of the first level.
     count: u64,
-    blocks: C,
+    blocks: &'a C,
     units: &'a [C::Unit],
 }
 
@@ -178,7 +180,7 @@ impl<'a, C: Blocks> View<'a, C> {
     #[inline(always)]
     pub(super) fn new(
         geometry: &'a Geometry,
-        blocks: C,
+        blocks: &'a C,
         bytes: &'a [u8],
     ) -> Self {
         // Whole blocks: the length was checked when the filter was made.
@@ -335,7 +337,7 @@ impl<'a, C: Blocks> Store<'a, C> {
                 // Structures of two levels are never filled in parts.
                 Answer::Spilled => {
                     let bytes = bytemuck::cast_slice(self.units);
-                    View::new(self.geometry, self.blocks, bytes)
+                    View::new(self.geometry, &self.blocks, bytes)
                         .second(backend, (block, chain, fraction))
                         == Answer::No
                 }

@@ -201,27 +201,65 @@ impl Geometry {
 
     /// The fastest way to handle such blocks.
     pub(super) fn way(&self) -> Way {
-        let shape = self.shape;
-        None.or_else(|| Fixed::new(shape).map(Way::PlainLine))
-            .or_else(|| Fixed::new(shape).map(Way::CappedLine))
-            .or_else(|| Fixed::new(shape).map(Way::ElasticLine))
-            .or_else(|| Fixed::new(shape).map(Way::PlainHalf))
-            .or_else(|| Fixed::new(shape).map(Way::CappedHalf))
-            .or_else(|| Fixed::new(shape).map(Way::ElasticHalf))
-            .unwrap_or(Way::Free(shape))
+        Way::new(self.shape)
     }
 }
 
-/// The shapes that have a way of their own, and all others.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+/// The shapes that have a way of their own, of which the first that fits is
+/// taken, and all others.
+macro_rules! ways {
+    ($($way:ident($blocks:ty),)*) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(super) enum Way {
+            $($way($blocks),)*
+            Free(Shape),
+        }
+
+        impl Way {
+            fn new(shape: Shape) -> Self {
+                None$(.or_else(|| <$blocks>::new(shape).map(Self::$way)))*
+                    .unwrap_or(Self::Free(shape))
+            }
+        }
+
+        $(
+            impl InWay for $blocks {
+                #[inline(always)]
+                fn of(way: &Way) -> Option<&Self> {
+                    match way {
+                        Way::$way(blocks) => Some(blocks),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+ways! {
+    PlainCrowd(Fixed<64, 0, true>),
+    ElasticCrowd(Fixed<64, 2, true>),
     PlainLine(Fixed<64, 0>),
     CappedLine(Fixed<64, 1>),
     ElasticLine(Fixed<64, 2>),
     PlainHalf(Fixed<32, 0>),
     CappedHalf(Fixed<32, 1>),
     ElasticHalf(Fixed<32, 2>),
-    Free(Shape),
+}
+
+/// Blocks that are handled in one of the ways.
+pub(super) trait InWay: Sized {
+    /// The blocks, if this is their way.
+    fn of(way: &Way) -> Option<&Self>;
+}
+
+impl InWay for Shape {
+    #[inline(always)]
+    fn of(way: &Way) -> Option<&Self> {
+        match way {
+            Way::Free(shape) => Some(shape),
+            _ => None,
+        }
+    }
 }
 
 impl Way {
@@ -235,6 +273,8 @@ macro_rules! by_way {
     ($way:expr, $blocks:ident => $body:expr) => {{
         use $crate::filter::tinyset::geometry::Way;
         match $way {
+            Way::PlainCrowd($blocks) => $body,
+            Way::ElasticCrowd($blocks) => $body,
             Way::PlainLine($blocks) => $body,
             Way::CappedLine($blocks) => $body,
             Way::ElasticLine($blocks) => $body,

@@ -11,10 +11,11 @@ pub use loads::{LoadHistogram, Stored};
 pub use window::Window;
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use engine::{Blocks, Store, View, address};
-use geometry::{Geometry, Way, by_way};
+use geometry::{Geometry, InWay, Way, by_way};
 
 use super::{
     Filter, Fold, Grow, Insert, Merge, Parameter, Remove, Stats, must_match,
@@ -405,7 +406,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         }
     }
 
-    fn view<C: Blocks>(&self, blocks: C) -> View<'_, C> {
+    fn view<'a, C: Blocks>(&'a self, blocks: &'a C) -> View<'a, C> {
         View::new(&self.geometry, blocks, self.bytes())
     }
 
@@ -565,6 +566,11 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     }
 }
 
+/// The type of some blocks, for a task that finds them by itself.
+fn type_of<C>(_: &C) -> PhantomData<C> {
+    PhantomData
+}
+
 impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     #[inline]
     fn hasher(&self) -> &KeyHasher {
@@ -574,7 +580,8 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         // Two words, where a view would be eight: they reach the function
-        // compiled for this processor in registers.
+        // compiled for this processor in registers, and from there the one
+        // compiled for such blocks, which saves only what it needs.
         struct One<'a, D>(&'a TinySet<D>, u64);
         impl<D: AsRef<[u8]>> Task for One<'_, D> {
             type Output = bool;
@@ -582,16 +589,32 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             #[inline(always)]
             fn run<B: Backend>(self, backend: B) -> bool {
                 let Self(set, hash) = self;
-                by_way!(set.way, blocks => {
-                    batch::all_rounds(set.view(blocks), backend, hash)
+                by_way!(&set.way, blocks => {
+                    backend.outline(In(set, hash, type_of(blocks)))
                 })
+            }
+        }
+        struct In<'a, C, D>(&'a TinySet<D>, u64, PhantomData<C>);
+        impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for In<'_, C, D> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(set, hash, _) = self;
+                match C::of(&set.way) {
+                    Some(blocks) => {
+                        batch::all_rounds(set.view(blocks), backend, hash)
+                    }
+                    // Never: the way has told which task this is.
+                    None => true,
+                }
             }
         }
         dispatch(One(self, hash))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        by_way!(self.way, blocks => {
+        by_way!(&self.way, blocks => {
             batch::contains_all(self.view(blocks), hashes, found);
         });
     }
@@ -700,19 +723,37 @@ impl TinySet {
 impl Insert for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        // Two words in registers, as in lookups.
-        struct Fast<'a>(&'a mut TinySet, u64);
-        impl Task for Fast<'_> {
+        // Two words in registers, and then a function for such blocks, as
+        // in lookups.
+        struct One<'a>(&'a mut TinySet, u64);
+        impl Task for One<'_> {
             type Output = bool;
 
             #[inline(always)]
             fn run<B: Backend>(self, backend: B) -> bool {
                 let Self(set, hash) = self;
+                by_way!(&set.way, blocks => {
+                    let blocks = type_of(blocks);
+                    backend.outline(In(set, hash, blocks))
+                })
+            }
+        }
+        struct In<'a, C>(&'a mut TinySet, u64, PhantomData<C>);
+        impl<C: Blocks + InWay> Task for In<'_, C> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run<B: Backend>(self, backend: B) -> bool {
+                let Self(set, hash, _) = self;
                 set.counts.items = set.counts.items.saturating_add(1);
                 let repeats = set.geometry.when_told();
-                let done = by_way!(set.way, blocks => {
-                    set.store(blocks).try_insert(backend, hash, repeats)
-                });
+                let done = match C::of(&set.way) {
+                    Some(&blocks) => {
+                        set.store(blocks).try_insert(backend, hash, repeats)
+                    }
+                    // Never: the way has told which task this is.
+                    None => Insertion::Slow,
+                };
                 match done {
                     Insertion::New => true,
                     Insertion::Again => false,
@@ -733,7 +774,7 @@ impl Insert for TinySet {
                 })
             }
         }
-        dispatch(Fast(self, hash))
+        dispatch(One(self, hash))
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {

@@ -212,7 +212,9 @@ fn in_front<const BYTES: usize>(
     [x, y, z, c >> 32, 0, 0, 0, 0]
 }
 
-impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
+impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
+    Fixed<BYTES, FLAGS, CROWDED>
+{
     /// Plans with heads of at most a byte, and at most half of one: to make
     /// one takes two dozen steps.
     const PLANS: &[[Plan; MOST]; 2] = &[Self::plans(8), Self::plans(4)];
@@ -272,7 +274,7 @@ impl<const BYTES: usize, const FLAGS: u32> Fixed<BYTES, FLAGS> {
                 Repeats::Store => Answer::No,
                 _ => {
                     let key = (index, chain, fraction);
-                    backend.outline(LookWide(*self, block, key))
+                    backend.outline(LookWide(self, block, key))
                 }
             };
             (wide.flag || wide.worn, wide.capacity, wide.start, answer)
