@@ -175,10 +175,10 @@ mod x86 {
 
     #[inline(always)]
     pub(super) fn prefetch(lines: &[Line], hash: u64) {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         let line = lines.as_ptr().wrapping_add(index(hash, lines.len()));
         // SAFETY: PREFETCHh is a hint: it reads no value and raises no
         // fault whatever the address; SSE is part of the x86-64 baseline.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast::<i8>()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast::<i8>()) };
     }
 }

@@ -5,14 +5,15 @@
 //! already on its way from memory while an earlier one is tested; the keys
 //! that need a second block then do the same with each other.
 
+use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::simd::{Backend, Task, dispatch};
 
 /// How many keys ahead a block is asked for. Far enough to cover a DRAM
-/// access, near enough that the line is still in the first-level cache (64
-/// bytes x 32 is a sixteenth of it) and the processor's miss queue is full
-/// but not overrun.
+/// access, near enough that the processor's miss queue is full but not
+/// overrun: 24 and 48 are slower.
 const AHEAD: usize = 32;
 
 /// Keys handled together, round by round: bounds the list of survivors.
@@ -87,13 +88,17 @@ pub(crate) fn contains_all<S: Staged>(
                 }
                 return;
             }
-            let mut survivors = Vec::new();
+            let mut survivors =
+                Survivors::new(match structure.is_one_round() {
+                    true => 0,
+                    false => hashes.len(),
+                });
             for (hashes, found) in
                 hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
             {
                 first_round(structure, backend, hashes, found, &mut survivors);
                 let mut round = 1;
-                while !survivors.is_empty() {
+                while survivors.count > 0 {
                     later_round(
                         structure,
                         backend,
@@ -112,13 +117,41 @@ pub(crate) fn contains_all<S: Staged>(
     dispatch(Many(structure, hashes, found));
 }
 
+/// The keys of a chunk that need another round.
+struct Survivors {
+    /// Their indices, which are below [`CHUNK`], and room for those of all.
+    indices: Vec<u16>,
+    count: usize,
+}
+
+impl Survivors {
+    fn new(hashes: usize) -> Self {
+        Self { indices: vec![0; hashes.min(CHUNK)], count: 0 }
+    }
+
+    /// Keeps an index if its lookup goes on. Written in any case: where some
+    /// go on and some do not, a branch would be guessed wrong all the time.
+    #[inline(always)]
+    fn keep_if(&mut self, goes_on: bool, index: usize) {
+        if let Some(place) = self.indices.get_mut(self.count) {
+            *place = index as u16;
+            self.count += usize::from(goes_on);
+        }
+    }
+
+    #[inline(always)]
+    fn index(&self, at: usize) -> usize {
+        usize::from(self.indices[at])
+    }
+}
+
 #[inline(always)]
 fn first_round<S: Staged, B: Backend>(
     structure: S,
     backend: B,
     hashes: &[u64],
     found: &mut [bool],
-    survivors: &mut Vec<u16>,
+    survivors: &mut Survivors,
 ) {
     let near = structure.is_near();
     let ahead = if near { hashes.len() } else { AHEAD };
@@ -141,19 +174,18 @@ fn first_round<S: Staged, B: Backend>(
     }
 }
 
-/// The first step of a lookup; if it is not the last, `survivors` gets its
-/// index, which is below [`CHUNK`].
+/// The first step of a lookup; if it is not the last, its index survives.
 #[inline(always)]
 fn one_step<S: Staged, B: Backend>(
     structure: S,
     backend: B,
     hash: u64,
-    survivors: &mut Vec<u16>,
+    survivors: &mut Survivors,
     index: usize,
 ) -> bool {
     let step = structure.step(backend, hash, 0);
-    if step == Step::Next {
-        survivors.push(index as u16);
+    if !structure.is_one_round() {
+        survivors.keep_if(step == Step::Next, index);
     }
     step == Step::Yes
 }
@@ -164,29 +196,23 @@ fn later_round<S: Staged, B: Backend>(
     backend: B,
     hashes: &[u64],
     found: &mut [bool],
-    survivors: &mut Vec<u16>,
+    survivors: &mut Survivors,
     round: u32,
 ) {
-    let hash_of = |survivor: u16| hashes[usize::from(survivor)];
-    for &survivor in survivors.iter().take(AHEAD) {
-        structure.prefetch(hash_of(survivor), round);
+    // Those that go on once more are written over those that are done.
+    let count = mem::take(&mut survivors.count);
+    for at in 0..count.min(AHEAD) {
+        structure.prefetch(hashes[survivors.index(at)], round);
     }
-    let mut kept = 0;
-    for i in 0..survivors.len() {
-        if let Some(&later) = survivors.get(i + AHEAD) {
-            structure.prefetch(hash_of(later), round);
+    for at in 0..count {
+        if at + AHEAD < count {
+            structure.prefetch(hashes[survivors.index(at + AHEAD)], round);
         }
-        let survivor = survivors[i];
-        match structure.step(backend, hash_of(survivor), round) {
-            Step::No => {}
-            Step::Yes => found[usize::from(survivor)] = true,
-            Step::Next => {
-                survivors[kept] = survivor;
-                kept += 1;
-            }
-        }
+        let index = survivors.index(at);
+        let step = structure.step(backend, hashes[index], round);
+        found[index] = step == Step::Yes;
+        survivors.keep_if(step == Step::Next, index);
     }
-    survivors.truncate(kept);
 }
 
 /// Something that is changed item by item.

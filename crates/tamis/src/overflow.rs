@@ -102,10 +102,17 @@ pub(crate) struct ListView<'a> {
 }
 
 impl ListView<'_> {
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        find(self.sorted, hash).is_ok()
-            || self.recent.binary_search(&hash).is_ok()
+    #[inline(always)]
+    pub(crate) fn contains(self, hash: u64) -> bool {
+        // In pieces, which fit registers: all of it would be put into
+        // memory, and with it whatever it is part of.
+        is_in(self.sorted, self.recent, hash)
     }
+}
+
+#[inline(never)]
+fn is_in(sorted: &[Entry], recent: &[u64], hash: u64) -> bool {
+    find(sorted, hash).is_ok() || recent.binary_search(&hash).is_ok()
 }
 
 /// Where a hash is, or would be.

@@ -8,7 +8,7 @@
 //! Counter and tracking bits are at most 7 + 32 bits, so both lie in the
 //! last 64-bit word, which is in the cache line anyway.
 
-use super::bloom::words;
+use super::bloom;
 
 /// How the bits of a block are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,13 @@ impl Division {
         Self::top(block, self.tracking_bits)
     }
 
+    /// The tracking bit of a class; there is at least one.
+    #[inline(always)]
+    pub(crate) fn has_tracked(self, block: &[u8], class: u32) -> bool {
+        let first = 64 - self.tracking_bits;
+        Self::word(block).wrapping_shr(first + class) & 1 == 1
+    }
+
     /// Sets the tracking bit of a class.
     #[inline(always)]
     pub(crate) fn track(self, block: &mut [u8], class: u32) {
@@ -92,8 +99,7 @@ impl Division {
     /// Bloom bits set.
     #[inline(always)]
     pub(crate) fn ones(self, block: &[u8]) -> u32 {
-        let all: u32 = words(block).map(u64::count_ones).sum();
-        all - Self::top(block, self.extra_bits()).count_ones()
+        bloom::ones(block) - Self::top(block, self.extra_bits()).count_ones()
     }
 }
 

@@ -16,6 +16,14 @@ pub(crate) struct Level {
     pub(crate) blocks: u64,
 }
 
+impl Level {
+    /// The block that a hash chooses.
+    #[inline(always)]
+    pub(crate) fn block(&self, hash: u64) -> u64 {
+        self.first + reduce(hash, self.blocks)
+    }
+}
+
 /// One block from each of `choices` ranges, every choice with a hash of its
 /// own.
 ///
@@ -68,8 +76,13 @@ impl Proposals {
             0 => hash,
             _ => stretch(hash, CHOICE_STREAM + choice as usize),
         };
-        let level = &self.levels[choice as usize % MAX_CHOICES];
-        level.first + reduce(hash, level.blocks)
+        self.level(choice).block(hash)
+    }
+
+    /// The range of the `choice`-th proposal.
+    #[inline(always)]
+    pub(crate) fn level(&self, choice: u32) -> Level {
+        self.levels[choice as usize % MAX_CHOICES]
     }
 }
 

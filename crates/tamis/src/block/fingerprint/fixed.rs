@@ -69,6 +69,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         ..Block::new(BYTES as u32 * 8, BYTES as u32)
     };
     const ARRAY: u32 = Self::BLOCK.array_bits();
+    /// Whether chains can move away.
+    pub(crate) const SPILL: bool = FLAGS == CAPPED;
     /// Where the *last* plane begins.
     const FIRST: u32 = BYTES as u32 + FLAGS;
     /// Entries up to which heads can be bytes, and up to which they can be

@@ -5,7 +5,7 @@ use crate::batch::{Staged, Step};
 use crate::block::bloom::{BlockProbe, Probes};
 use crate::block::guarded::Division;
 use crate::overflow::{List, ListView, Overflow};
-use crate::placement::{MAX_CHOICES, Proposals, ticket};
+use crate::placement::{Level, MAX_CHOICES, Proposals, ticket};
 use crate::simd;
 use crate::simd::Backend;
 use crate::summary::tracking;
@@ -14,11 +14,34 @@ use crate::summary::tracking;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     proposals: Proposals,
-    divisions: [Division; MAX_CHOICES],
+    rounds: [Round; MAX_CHOICES],
     refusal: Refusal,
     overflow: Overflow,
     probes: u32,
     block_bytes: usize,
+    /// Whether a lookup goes on if and only if a tracking bit says so, in
+    /// every round but the last.
+    pub(super) is_tracked: bool,
+}
+
+/// What a lookup needs to know of one of the choices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    division: Division,
+    payload_bits: u32,
+    refused: Refused,
+}
+
+/// How a block tells whether it has refused a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// It takes every key.
+    Never,
+    /// By its tracking bits alone. They are set by a refused key, and a
+    /// block that counts its ones refuses every key from then on.
+    Tracked,
+    /// By its tracking bits, if it has some, and by what it holds.
+    Both,
 }
 
 /// The memory of a filter that can change.
@@ -30,11 +53,15 @@ pub(super) struct Site<'a> {
 
 impl Engine {
     pub(super) fn new(shape: &Shape) -> Self {
+        let rounds =
+            core::array::from_fn(|choice| Round::new(shape, choice as u32));
+        let but_last = (shape.choices() as usize).saturating_sub(1);
+        let but_last: &[Round] = rounds.get(..but_last).unwrap_or_default();
         Self {
             proposals: shape.proposals(),
-            divisions: core::array::from_fn(|choice| {
-                shape.division(choice as u32)
-            }),
+            rounds,
+            is_tracked: !but_last.is_empty()
+                && but_last.iter().all(|r| r.refused == Refused::Tracked),
             refusal: shape.refusal,
             overflow: shape.overflow,
             probes: shape.probes,
@@ -44,7 +71,12 @@ impl Engine {
 
     #[inline(always)]
     pub(super) fn division(&self, choice: u32) -> Division {
-        self.divisions[choice as usize % MAX_CHOICES]
+        self.round(choice).division
+    }
+
+    #[inline(always)]
+    fn round(&self, choice: u32) -> &Round {
+        &self.rounds[choice as usize % MAX_CHOICES]
     }
 
     #[inline(always)]
@@ -56,14 +88,13 @@ impl Engine {
 
     #[inline(always)]
     fn probe(&self, hash: u64, choice: u32) -> Probes {
-        let bits = self.division(choice).payload_bits();
+        let bits = self.round(choice).payload_bits;
         Probes { hash, count: self.probes, bits }
     }
 
     #[inline(always)]
     fn class(&self, hash: u64, choice: u32) -> u32 {
-        let bits = self.division(choice).tracking_bits;
-        tracking::class(ticket(hash, choice), bits)
+        self.round(choice).class(hash, choice)
     }
 
     #[inline(always)]
@@ -81,13 +112,23 @@ impl Engine {
             .refuses(self.division(choice), block, || ticket(hash, choice))
     }
 
-    /// Whether a block has refused a key of this class, as far as it
-    /// remembers.
+    /// Whether a lookup that did not find a key here must go on.
     #[inline(always)]
-    fn has_refused(&self, block: &[u8], hash: u64, choice: u32) -> bool {
-        let division = self.division(choice);
-        division.tracking_bits == 0
-            || division.tracked(block) >> self.class(hash, choice) & 1 == 1
+    fn goes_on(
+        &self,
+        round: &Round,
+        block: &[u8],
+        hash: u64,
+        choice: u32,
+    ) -> bool {
+        match round.refused {
+            Refused::Never => false,
+            Refused::Tracked => round.has_tracked(block, hash, choice),
+            Refused::Both => {
+                round.has_refused(block, hash, choice)
+                    && self.refuses(block, hash, choice)
+            }
+        }
     }
 
     #[inline(always)]
@@ -124,7 +165,8 @@ impl Engine {
                 taken_by = Some(choice);
                 break;
             }
-            maybe_present &= self.has_refused(block, hash, choice);
+            maybe_present &=
+                self.round(choice).has_refused(block, hash, choice);
         }
         let choices = self.proposals.choices();
         let ends_at = match taken_by {
@@ -163,41 +205,120 @@ impl Engine {
     }
 }
 
-/// What a lookup needs and nothing else.
-#[derive(Clone, Copy)]
-pub(super) struct View<'a, const BYTES: usize> {
-    pub(super) engine: &'a Engine,
-    pub(super) blocks: &'a [[u8; BYTES]],
-    pub(super) list: ListView<'a>,
+impl Round {
+    fn new(shape: &Shape, choice: u32) -> Self {
+        let division = shape.division(choice);
+        let refused = if shape.absorbs(choice) {
+            Refused::Never
+        } else if division.tracking_bits > 0
+            && matches!(shape.refusal, Refusal::Popcount { .. })
+        {
+            Refused::Tracked
+        } else {
+            Refused::Both
+        };
+        let payload_bits = division.payload_bits();
+        Self { division, payload_bits, refused }
+    }
+
+    #[inline(always)]
+    fn class(&self, hash: u64, choice: u32) -> u32 {
+        let bits = self.division.tracking_bits;
+        tracking::class(ticket(hash, choice), bits)
+    }
+
+    /// Whether a block has refused a key of this class, as far as it
+    /// remembers.
+    #[inline(always)]
+    fn has_refused(&self, block: &[u8], hash: u64, choice: u32) -> bool {
+        self.division.tracking_bits == 0
+            || self.has_tracked(block, hash, choice)
+    }
+
+    /// The same of a block with tracking bits.
+    #[inline(always)]
+    fn has_tracked(&self, block: &[u8], hash: u64, choice: u32) -> bool {
+        self.division.has_tracked(block, self.class(hash, choice))
+    }
 }
 
-impl<const BYTES: usize> Staged for View<'_, BYTES> {
+/// What a lookup needs and nothing else. `TRACKED` if tracking bits alone
+/// tell whether it goes on, in every round but the last.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a, const BYTES: usize, const TRACKED: bool> {
+    engine: &'a Engine,
+    /// Of the first round, which every key goes through, and of all: not
+    /// behind a reference, so that a loop need not read them again.
+    first: Round,
+    level: Level,
+    probes: u32,
+    blocks: &'a [[u8; BYTES]],
+    list: ListView<'a>,
+}
+
+impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
+    #[inline(always)]
+    pub(super) fn new(
+        engine: &'a Engine,
+        blocks: &'a [[u8; BYTES]],
+        list: ListView<'a>,
+    ) -> Self {
+        let first = *engine.round(0);
+        let level = engine.proposals.level(0);
+        let probes = engine.probes;
+        Self { engine, first, level, probes, blocks, list }
+    }
+
+    #[inline(always)]
+    fn block(&self, hash: u64, round: u32) -> usize {
+        let block = match round {
+            0 => self.level.block(hash),
+            _ => self.engine.proposals.block(hash, round),
+        };
+        block as usize
+    }
+}
+
+impl<const BYTES: usize, const TRACKED: bool> Staged
+    for View<'_, BYTES, TRACKED>
+{
     #[inline(always)]
     fn prefetch(&self, hash: u64, round: u32) {
-        let block = self.engine.proposals.block(hash, round);
         let blocks = self.blocks.as_flattened();
-        simd::prefetch(blocks, block as usize * BYTES);
+        simd::prefetch(blocks, self.block(hash, round) * BYTES);
     }
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
         let engine = self.engine;
-        let block = engine.proposals.block(hash, round);
-        let block = &self.blocks[block as usize];
-        if engine.probe(hash, round).covered(backend, block) {
+        let block = &self.blocks[self.block(hash, round)];
+        let now = match round {
+            0 => self.first,
+            _ => *engine.round(round),
+        };
+        let (count, bits) = (self.probes, now.payload_bits);
+        if (Probes { hash, count, bits }).covered(backend, block) {
             return Step::Yes;
         }
-        let goes_on = engine.has_refused(block, hash, round)
-            && engine.refuses(block, hash, round);
-        if !goes_on {
-            Step::No
-        } else if !engine.is_last(round) {
-            Step::Next
-        } else if engine.overflow == Overflow::List && self.list.contains(hash)
-        {
-            Step::Yes
-        } else {
-            Step::No
+        // Where tracking bits tell, there is a second choice.
+        let last = !(TRACKED && round == 0) && engine.is_last(round);
+        let goes_on = match TRACKED && !last {
+            true => now.has_tracked(block, hash, round),
+            false => engine.goes_on(&now, block, hash, round),
+        };
+        if !last {
+            // Not a branch: one key in four or five goes on.
+            return match goes_on {
+                true => Step::Next,
+                false => Step::No,
+            };
+        }
+        let listed = goes_on
+            && engine.overflow == Overflow::List
+            && self.list.contains(hash);
+        match listed {
+            true => Step::Yes,
+            false => Step::No,
         }
     }
 }

@@ -482,10 +482,12 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 
     #[inline(always)]
-    fn view<const BYTES: usize>(&self) -> View<'_, BYTES> {
+    fn view<const BYTES: usize, const TRACKED: bool>(
+        &self,
+    ) -> View<'_, BYTES, TRACKED> {
         // Whole blocks: the length was checked when the filter was made.
         let blocks = bytemuck::cast_slice(self.blocks());
-        View { engine: &self.engine, blocks, list: self.list() }
+        View::new(&self.engine, blocks, self.list())
     }
 
     /// Reads per placed key plus `rest` reads for all others, on average.
@@ -531,6 +533,31 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 }
 
+/// Calls the same code for every type of view.
+macro_rules! by_view {
+    ($filter:expr, $view:ident => $body:expr) => {{
+        let filter = $filter;
+        match (filter.shape.block_bits, filter.engine.is_tracked) {
+            (256, false) => {
+                let $view = filter.view::<32, false>();
+                $body
+            }
+            (256, true) => {
+                let $view = filter.view::<32, true>();
+                $body
+            }
+            (_, false) => {
+                let $view = filter.view::<64, false>();
+                $body
+            }
+            (_, true) => {
+                let $view = filter.view::<64, true>();
+                $body
+            }
+        }
+    }};
+}
+
 impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     fn hasher(&self) -> &KeyHasher {
         &self.hasher
@@ -547,22 +574,16 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             #[inline(always)]
             fn run<B: Backend>(self, backend: B) -> bool {
                 let Self(filter, hash) = self;
-                match filter.shape.block_bits {
-                    256 => {
-                        batch::all_rounds(filter.view::<32>(), backend, hash)
-                    }
-                    _ => batch::all_rounds(filter.view::<64>(), backend, hash),
-                }
+                by_view!(filter, view => {
+                    batch::all_rounds(view, backend, hash)
+                })
             }
         }
         dispatch(One(self, hash))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        match self.shape.block_bits {
-            256 => batch::contains_all(self.view::<32>(), hashes, found),
-            _ => batch::contains_all(self.view::<64>(), hashes, found),
-        }
+        by_view!(self, view => batch::contains_all(view, hashes, found));
     }
 
     fn stats(&self) -> Stats {

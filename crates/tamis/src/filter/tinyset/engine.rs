@@ -17,6 +17,8 @@ pub(super) trait Blocks: Copy {
     type Raw: ?Sized + AsRef<[u8]> + AsMut<[u8]>;
     /// The way of the second level.
     type Second: Blocks<Unit = Self::Unit, Raw = Self::Raw>;
+    /// Whether chains may have moved to a second level.
+    const SPILL: bool;
 
     fn of_second(&self, shape: Shape) -> Option<Self::Second>;
 
@@ -59,6 +61,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Blocks
     type Unit = [u8; BYTES];
     type Raw = [u8; BYTES];
     type Second = Fixed<BYTES, 0>;
+    const SPILL: bool = Self::SPILL;
 
     fn of_second(&self, shape: Shape) -> Option<Self::Second> {
         Fixed::new(shape)
@@ -117,6 +120,7 @@ impl Blocks for Shape {
     type Unit = u8;
     type Raw = [u8];
     type Second = Self;
+    const SPILL: bool = false;
 
     fn of_second(&self, shape: Shape) -> Option<Self> {
         Some(shape)
@@ -238,6 +242,11 @@ impl<C: Blocks> Staged for View<'_, C> {
             Answer::Maybe => Step::Yes,
             Answer::Spilled => Step::Next,
         }
+    }
+
+    #[inline(always)]
+    fn is_one_round(&self) -> bool {
+        !C::SPILL
     }
 }
 
