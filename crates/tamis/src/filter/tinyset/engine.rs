@@ -8,6 +8,7 @@ use crate::block::fingerprint::{
     Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State,
 };
 use crate::simd::{Backend, Task, dispatch, prefetch};
+use crate::storage::Owned;
 
 /// One way to handle blocks.
 pub(super) trait Blocks: Copy {
@@ -277,7 +278,7 @@ pub(super) fn address(hash: u64, blocks: u64) -> (u64, u64) {
 /// What an insertion needs.
 pub(super) struct Store<'a, C: Blocks> {
     geometry: &'a Geometry,
-    blocks: C,
+    blocks: &'a C,
     units: &'a mut [C::Unit],
     /// The first block of `units`, which may be a part of all.
     first: u64,
@@ -287,12 +288,23 @@ impl<'a, C: Blocks> Store<'a, C> {
     #[inline(always)]
     pub(super) fn new(
         geometry: &'a Geometry,
-        blocks: C,
+        blocks: &'a C,
         memory: &'a mut [impl Pod],
         first: u64,
     ) -> Self {
         let units = bytemuck::cast_slice_mut(memory);
         Self { geometry, blocks, units, first }
+    }
+
+    /// All of a filter.
+    #[inline(always)]
+    pub(super) fn of(
+        geometry: &'a Geometry,
+        blocks: &'a C,
+        data: &'a mut Owned,
+    ) -> Self {
+        // Lines: what is cast from them needs no test.
+        Self::new(geometry, blocks, data.lines_mut(), 0)
     }
 
     /// Inserts keys.
@@ -346,7 +358,7 @@ impl<'a, C: Blocks> Store<'a, C> {
                 // Structures of two levels are never filled in parts.
                 Answer::Spilled => {
                     let bytes = bytemuck::cast_slice(self.units);
-                    View::new(self.geometry, &self.blocks, bytes)
+                    View::new(self.geometry, self.blocks, bytes)
                         .second(backend, (block, chain, fraction))
                         == Answer::No
                 }
@@ -436,7 +448,7 @@ impl<C: Blocks> Task for Slowly<'_, '_, C> {
 #[derive(Clone, Copy)]
 pub(super) struct Array<'a, C> {
     pub(super) geometry: &'a Geometry,
-    pub(super) blocks: C,
+    pub(super) blocks: &'a C,
 }
 
 #[cfg(feature = "std")]

@@ -190,7 +190,7 @@ impl TinySet {
             return;
         }
         let Self { geometry, way, counts, data, .. } = self;
-        let inserted = by_way!(*way, blocks => {
+        let inserted = by_way!(way, blocks => {
             let array = engine::Array { geometry, blocks };
             let bytes = data.as_mut();
             crate::parallel::insert(array, bytes, chunks, threads, hash)
@@ -704,12 +704,6 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 }
 
 impl TinySet {
-    #[inline(always)]
-    fn store<C: Blocks>(&mut self, blocks: C) -> Store<'_, C> {
-        // Lines: what is cast from them needs no test.
-        Store::new(&self.geometry, blocks, self.data.lines_mut(), 0)
-    }
-
     /// Writes all blocks of the first level.
     fn fill(&mut self, states: impl Iterator<Item = State>) {
         let shape = self.geometry.shape;
@@ -747,10 +741,10 @@ impl Insert for TinySet {
                 let Self(set, hash, _) = self;
                 set.counts.items = set.counts.items.saturating_add(1);
                 let repeats = set.geometry.when_told();
-                let done = match C::of(&set.way) {
-                    Some(&blocks) => {
-                        set.store(blocks).try_insert(backend, hash, repeats)
-                    }
+                let TinySet { geometry, way, data, .. } = &mut *set;
+                let done = match C::of(way) {
+                    Some(blocks) => Store::of(geometry, blocks, data)
+                        .try_insert(backend, hash, repeats),
                     // Never: the way has told which task this is.
                     None => Insertion::Slow,
                 };
@@ -769,8 +763,10 @@ impl Insert for TinySet {
             fn run<B: Backend>(self, backend: B) -> bool {
                 let Self(set, hash) = self;
                 let repeats = set.geometry.when_told();
-                by_way!(set.way, blocks => {
-                    set.store(blocks).insert_apart(backend, hash, repeats)
+                let TinySet { geometry, way, data, .. } = set;
+                by_way!(way, blocks => {
+                    Store::of(geometry, blocks, data)
+                        .insert_apart(backend, hash, repeats)
                 })
             }
         }
@@ -780,7 +776,10 @@ impl Insert for TinySet {
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
         let items = &mut self.counts.items;
         *items = items.saturating_add(hashes.len() as u64);
-        by_way!(self.way, blocks => self.store(blocks).insert_all(hashes));
+        let Self { geometry, way, data, .. } = self;
+        by_way!(way, blocks => {
+            Store::of(geometry, blocks, data).insert_all(hashes);
+        });
     }
 }
 

@@ -112,10 +112,8 @@ impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
             planes[2] = self.next(backend, 2);
             if BYTES == 64 {
                 planes[3] = self.next(backend, 3);
-                if HALVES == 2 {
-                    planes[4] = self.next(backend, 4);
-                } else if bits > 256 {
-                    planes[4] = self.next(backend, 4);
+                planes[4] = self.next(backend, 4);
+                if HALVES == 1 {
                     planes[5] = self.next(backend, 5);
                 }
             }
