@@ -8,6 +8,7 @@
 //! probe, which is more than the sending does.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZero;
 use std::sync::Mutex;
@@ -30,19 +31,20 @@ const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
 
 /// An array of blocks that can be filled range by range.
 pub(crate) trait Divided: Copy + Sync {
-    /// What one key does to one block.
-    type Part: Copy + Send;
-
     fn blocks(&self) -> u64;
 
     fn block_bytes(&self) -> usize;
 
-    /// Calls `send` with every part of a key and the block it goes to.
-    fn parts(&self, hash: u64, send: impl FnMut(u64, Self::Part));
+    /// How many blocks a key has a part of itself in. Which part comes first
+    /// must not matter.
+    fn parts(&self) -> u32;
 
-    /// Puts parts into the blocks of `range`, which begins with the block
-    /// `first`, in this order.
-    fn apply(&self, first: u64, range: &mut [u8], parts: &[Self::Part]);
+    /// The block of one of a key's parts.
+    fn block(&self, hash: u64, part: u32) -> u64;
+
+    /// Puts one of the parts of keys into the blocks of `range`, which
+    /// begins with the block `first`, in this order.
+    fn apply(&self, first: u64, range: &mut [u8], part: u32, hashes: &[u64]);
 }
 
 /// Fills `blocks` with what `hash` makes of the pieces of work; returns how
@@ -61,7 +63,7 @@ pub(crate) fn insert<A: Divided, T: Send>(
     let ranges: Vec<&mut [u8]> = blocks.chunks_mut(range_bytes).collect();
 
     let (senders, receivers): (Vec<_>, Vec<_>) =
-        ranges.iter().map(|_| channel::<Parcel<A>>()).unzip();
+        ranges.iter().map(|_| channel::<Parcel>()).unzip();
     let chunks = Mutex::new(chunks.fuse().enumerate());
     let work = Work { array, per_thread, chunks: &chunks, hash: &hash };
     thread::scope(|scope| {
@@ -148,8 +150,9 @@ pub(crate) fn in_order<T: Send>(
     });
 }
 
-/// The parts of one piece of work for one owner, with its number.
-type Parcel<A> = (usize, Vec<<A as Divided>::Part>);
+/// What one piece of work has for one owner, with its number: for every part
+/// the hashes of the keys that have it in one of the owner's blocks.
+type Parcel = (usize, Vec<Vec<u64>>);
 
 struct Work<'a, A, I, H> {
     array: A,
@@ -169,8 +172,8 @@ where
         &self,
         me: usize,
         range: &mut [u8],
-        senders: Vec<Sender<Parcel<A>>>,
-        inbox: &Receiver<Parcel<A>>,
+        senders: Vec<Sender<Parcel>>,
+        inbox: &Receiver<Parcel>,
     ) -> u64 {
         let first = me as u64 * self.per_thread;
         let mut queue =
@@ -188,19 +191,7 @@ where
             hashes.clear();
             (self.hash)(chunk, &mut hashes);
             count += hashes.len() as u64;
-            let mut parcels: Vec<Vec<A::Part>> = senders
-                .iter()
-                .map(|_| {
-                    // A little more than its share.
-                    let share = hashes.len() / senders.len();
-                    Vec::with_capacity(share + share / 16 + 64)
-                })
-                .collect();
-            for &hash in &hashes {
-                self.array.parts(hash, |block, part| {
-                    parcels[(block / self.per_thread) as usize].push(part);
-                });
-            }
+            let parcels = self.sort(&hashes, senders.len());
             for (owner, (parcel, sender)) in
                 parcels.into_iter().zip(&senders).enumerate()
             {
@@ -231,22 +222,55 @@ where
         }
         count
     }
+
+    /// A parcel for each of the owners.
+    fn sort(&self, hashes: &[u64], owners: usize) -> Vec<Vec<Vec<u64>>> {
+        let mut parcels = vec![Vec::new(); owners];
+        for part in 0..self.array.parts() {
+            let mut shares: Vec<Vec<u64>> = (0..owners)
+                .map(|_| {
+                    // A little more than its share.
+                    let share = hashes.len() / owners;
+                    Vec::with_capacity(share + share / 16 + 64)
+                })
+                .collect();
+            for &hash in hashes {
+                let block = self.array.block(hash, part);
+                shares[self.owner(block, owners)].push(hash);
+            }
+            for (parcel, share) in parcels.iter_mut().zip(shares) {
+                parcel.push(share);
+            }
+        }
+        parcels
+    }
+
+    #[inline(always)]
+    fn owner(&self, block: u64, owners: usize) -> usize {
+        match owners {
+            // A division takes as long as all the rest.
+            2 => usize::from(block >= self.per_thread),
+            _ => (block / self.per_thread) as usize,
+        }
+    }
 }
 
 /// Puts parcels into a range, in their order.
-struct Queue<'a, P> {
+struct Queue<'a> {
     first: u64,
     range: &'a mut [u8],
     /// The number of the next parcel.
     next: usize,
-    waiting: BTreeMap<usize, Vec<P>>,
+    waiting: BTreeMap<usize, Vec<Vec<u64>>>,
 }
 
-impl<P> Queue<'_, P> {
-    fn take<A: Divided<Part = P>>(&mut self, array: &A, parcel: Parcel<A>) {
+impl Queue<'_> {
+    fn take<A: Divided>(&mut self, array: &A, parcel: Parcel) {
         self.waiting.insert(parcel.0, parcel.1);
         while let Some(parts) = self.waiting.remove(&self.next) {
-            array.apply(self.first, self.range, &parts);
+            for (part, hashes) in (0..).zip(&parts) {
+                array.apply(self.first, self.range, part, hashes);
+            }
             self.next += 1;
         }
     }

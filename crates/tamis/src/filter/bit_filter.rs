@@ -348,8 +348,6 @@ struct Bits<L, const BYTES: usize>(L);
 impl<L: Layout, const BYTES: usize> crate::parallel::Divided
     for Bits<L, BYTES>
 {
-    type Part = (u64, u32);
-
     fn blocks(&self) -> u64 {
         self.0.geometry().blocks
     }
@@ -359,17 +357,19 @@ impl<L: Layout, const BYTES: usize> crate::parallel::Divided
     }
 
     #[inline(always)]
-    fn parts(&self, hash: u64, mut send: impl FnMut(u64, (u64, u32))) {
-        for part in 0..self.0.parts() {
-            let (block, _) = self.0.part::<BYTES>(hash, part);
-            send(block, (hash, part));
-        }
+    fn parts(&self) -> u32 {
+        self.0.parts()
     }
 
-    fn apply(&self, first: u64, range: &mut [u8], parts: &[(u64, u32)]) {
+    #[inline(always)]
+    fn block(&self, hash: u64, part: u32) -> u64 {
+        self.0.part::<BYTES>(hash, part).0
+    }
+
+    fn apply(&self, first: u64, range: &mut [u8], part: u32, hashes: &[u64]) {
         let blocks = bytemuck::cast_slice_mut(range);
         let blocks = Blocks::<L, BYTES> { layout: self.0, first, blocks };
-        dispatch(Apply(PartsOf(blocks), parts));
+        dispatch(Apply(PartOf { blocks, part }, hashes));
     }
 }
 
@@ -425,22 +425,25 @@ impl<L: Layout, const BYTES: usize> Updated for Blocks<'_, L, BYTES> {
     }
 }
 
-/// Blocks that get parts of keys.
+/// Blocks that get one of the parts of keys.
 #[cfg(feature = "std")]
-struct PartsOf<'a, L, const BYTES: usize>(Blocks<'a, L, BYTES>);
+struct PartOf<'a, L, const BYTES: usize> {
+    blocks: Blocks<'a, L, BYTES>,
+    part: u32,
+}
 
 #[cfg(feature = "std")]
-impl<L: Layout, const BYTES: usize> Updated for PartsOf<'_, L, BYTES> {
-    type Item = (u64, u32);
+impl<L: Layout, const BYTES: usize> Updated for PartOf<'_, L, BYTES> {
+    type Item = u64;
 
     #[inline(always)]
-    fn prefetch(&self, &(hash, part): &(u64, u32)) {
-        self.0.prefetch(hash, part);
+    fn prefetch(&self, &hash: &u64) {
+        self.blocks.prefetch(hash, self.part);
     }
 
     #[inline(always)]
-    fn update<B: Backend>(&mut self, backend: B, &(hash, part): &(u64, u32)) {
-        self.0.set(backend, hash, part);
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        self.blocks.set(backend, hash, self.part);
     }
 }
 

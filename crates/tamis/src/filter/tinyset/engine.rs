@@ -453,8 +453,6 @@ pub(super) struct Array<'a, C> {
 
 #[cfg(feature = "std")]
 impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
-    type Part = u64;
-
     fn blocks(&self) -> u64 {
         self.geometry.blocks
     }
@@ -464,11 +462,16 @@ impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
     }
 
     #[inline(always)]
-    fn parts(&self, hash: u64, mut send: impl FnMut(u64, u64)) {
-        send(address(hash, self.geometry.blocks).0, hash);
+    fn parts(&self) -> u32 {
+        1
     }
 
-    fn apply(&self, first: u64, range: &mut [u8], hashes: &[u64]) {
+    #[inline(always)]
+    fn block(&self, hash: u64, _: u32) -> u64 {
+        address(hash, self.geometry.blocks).0
+    }
+
+    fn apply(&self, first: u64, range: &mut [u8], _: u32, hashes: &[u64]) {
         Store::new(self.geometry, self.blocks, range, first)
             .insert_all(hashes);
     }
