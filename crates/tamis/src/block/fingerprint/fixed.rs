@@ -171,28 +171,15 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         let index = Self::index(block);
         let key = (index, chain, fraction);
         if CROWDED {
-            match self.find_crowded(backend, block, index, chain) {
+            return match self.find_crowded(backend, block, index, chain) {
                 Some(found) => {
                     self.look_at_last(backend, block, found, fraction)
                 }
-                None => backend.outline(LookAny(self, block, key)),
-            }
-        } else {
-            self.look_any(backend, block, key)
+                None => backend.outline(LookHarder(self, block, key)),
+            };
         }
-    }
-
-    /// A lookup in any block.
-    #[inline(always)]
-    fn look_any<B: Backend>(
-        &self,
-        backend: B,
-        block: &[u8; BYTES],
-        key: (u64, u32, u64),
-    ) -> Answer {
-        let (index, chain, fraction) = key;
         let Some(found) = self.find(backend, block, index, chain) else {
-            return backend.outline(LookWide(self, block, key));
+            return backend.outline(LookHarder(self, block, key));
         };
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
             return Answer::Spilled;
@@ -333,15 +320,20 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         Some(Found { flag, worn, capacity, span, start })
     }
 
-    /// A lookup in a block whose *last* plane is longer than a word: one in
-    /// six at a rate of 1 %.
+    /// A lookup in a block with more or fewer entries than expected: in one
+    /// that is not `CROWDED`, more than fit a word.
     #[inline(always)]
-    fn look_wide<B: Backend>(
+    fn look_harder<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         (index, chain, fraction): (u64, u32, u64),
     ) -> Answer {
+        if CROWDED {
+            if let Some(found) = self.find(backend, block, index, chain) {
+                return self.look_at(backend, block, found, chain, fraction);
+            }
+        }
         if index == 0 {
             return self.look_without_chains(block);
         }
@@ -408,7 +400,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         // At least one, so that 64 chains are not too many to shift by.
         let passed = (first & ((1 << SECOND) - 1)).count_ones();
         let ahead = chains.checked_sub(passed)?;
-        if FLAGS == ELASTIC && chains > 64 {
+        if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
         let total = backend.select(second, 1 << ahead);
@@ -486,41 +478,23 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
     }
 }
 
-/// [`Fixed::look_any`], out of line.
-struct LookAny<'a, const BYTES: usize, const FLAGS: u32, const CROWDED: bool>(
-    &'a Fixed<BYTES, FLAGS, CROWDED>,
-    &'a [u8; BYTES],
-    (u64, u32, u64),
-);
+/// [`Fixed::look_harder`], out of line.
+struct LookHarder<
+    'a,
+    const BYTES: usize,
+    const FLAGS: u32,
+    const CROWDED: bool,
+>(&'a Fixed<BYTES, FLAGS, CROWDED>, &'a [u8; BYTES], (u64, u32, u64));
 
 impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
-    for LookAny<'_, BYTES, FLAGS, CROWDED>
+    for LookHarder<'_, BYTES, FLAGS, CROWDED>
 {
     type Output = Answer;
 
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) -> Answer {
         let Self(fixed, block, key) = self;
-        fixed.look_any(backend, block, key)
-    }
-}
-
-/// [`Fixed::look_wide`], out of line.
-struct LookWide<'a, const BYTES: usize, const FLAGS: u32, const CROWDED: bool>(
-    &'a Fixed<BYTES, FLAGS, CROWDED>,
-    &'a [u8; BYTES],
-    (u64, u32, u64),
-);
-
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
-    for LookWide<'_, BYTES, FLAGS, CROWDED>
-{
-    type Output = Answer;
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) -> Answer {
-        let Self(fixed, block, key) = self;
-        fixed.look_wide(backend, block, key)
+        fixed.look_harder(backend, block, key)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, Fixed, LINE, LookWide, MOST, top, word};
+use super::{Answer, Fixed, LINE, LookHarder, MOST, top, word};
 use crate::block::fingerprint::{Cut, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
@@ -272,7 +272,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
                 Repeats::Store => Answer::No,
                 _ => {
                     let key = (index, chain, fraction);
-                    backend.outline(LookWide(self, block, key))
+                    backend.outline(LookHarder(self, block, key))
                 }
             };
             (wide.flag || wide.worn, wide.capacity, wide.start, answer)
