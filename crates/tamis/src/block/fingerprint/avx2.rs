@@ -3,15 +3,16 @@
 
 use core::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_alignr_epi8, _mm256_and_si256,
-    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_castsi256_ps,
-    _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi16,
-    _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
+    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_blendv_ps,
+    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_movemask_ps, _mm256_mullo_epi16, _mm256_or_si256,
+    _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32,
     _mm256_setr_epi32, _mm256_setr_epi64x, _mm256_setzero_si256,
     _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
-    _mm256_srai_epi32, _mm256_srli_epi32, _mm256_srli_epi64,
-    _mm256_storeu_si256, _mm256_xor_si256, _pdep_u64,
+    _mm256_srli_epi32, _mm256_srli_epi64, _mm256_storeu_si256,
+    _mm256_xor_si256, _pdep_u64,
 };
 
 use super::{Heads, NewHead, Planes};
@@ -123,11 +124,12 @@ pub(crate) fn differing<const BYTES: usize>(
         let word = _mm256_srli_epi32::<5>(place);
         let mut found = _mm256_permutevar8x32_epi32(lower, word);
         if BYTES == 64 {
-            found = _mm256_blendv_epi8(
-                found,
-                _mm256_permutevar8x32_epi32(upper, word),
-                _mm256_srai_epi32::<31>(_mm256_slli_epi32::<23>(place)),
-            );
+            let upper = _mm256_permutevar8x32_epi32(upper, word);
+            found = _mm256_castps_si256(_mm256_blendv_ps(
+                _mm256_castsi256_ps(found),
+                _mm256_castsi256_ps(upper),
+                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(place)),
+            ));
         }
         // Both the bit found and the bit wanted move to the lane's top.
         let up = _mm256_andnot_si256(place, _mm256_set1_epi32(31));

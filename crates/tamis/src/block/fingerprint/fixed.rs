@@ -38,6 +38,8 @@ pub(crate) struct Fixed<
 > {
     /// R: where fingerprints end even if there is room.
     longest: u32,
+    /// How they are cut, for every number of entries.
+    cuts: &'static [(u8, u8); MOST],
     /// What a block is cut for once chains have left it.
     cap: u32,
     /// Entries up to which heads are bytes.
@@ -57,6 +59,9 @@ const MOST: usize = 128;
 /// and how many slots come before.
 const SECOND_BYTE: usize = 11;
 const SECOND: u32 = 8 * SECOND_BYTE as u32 - 63;
+
+/// The largest R.
+const LONGEST: usize = Block::REMAINDER_BITS as usize;
 
 /// Bytes in the larger of the blocks.
 pub(crate) const LINE: usize = 64;
@@ -78,16 +83,23 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
     const BYTE_HEADS: u32 = Self::ARRAY / 9;
     const HALF_HEADS: u32 = Self::ARRAY / 5;
 
-    /// The cut for every number of entries: a division less a lookup.
-    const CUTS: [(u8, u8); MOST] = {
-        let mut cuts = [(0, 0); MOST];
-        let mut entries = 0;
-        while entries < MOST {
-            let (base, wide) = Self::BLOCK.widths(entries as u32);
-            cuts[entries] = (base as u8, wide as u8);
-            entries += 1;
+    /// The cut for every number of entries: a division less a lookup. One
+    /// table for every R.
+    const CUTS: &[[(u8, u8); MOST]; LONGEST + 1] = &{
+        let mut tables = [[(0, 0); MOST]; LONGEST + 1];
+        let mut longest = 0;
+        while longest <= LONGEST {
+            let remainder_bits = longest as u32;
+            let block = Block { remainder_bits, ..Self::BLOCK };
+            let mut entries = 0;
+            while entries < MOST {
+                let (base, wide) = block.widths(entries as u32);
+                tables[longest][entries] = (base as u8, wide as u8);
+                entries += 1;
+            }
+            longest += 1;
         }
-        cuts
+        tables
     };
 
     pub(crate) fn new(shape: Shape) -> Option<Self> {
@@ -115,6 +127,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         };
         (same && cap < 64).then_some(Self {
             longest: remainder_bits,
+            // Checked above.
+            cuts: &Self::CUTS[remainder_bits as usize % (LONGEST + 1)],
             cap,
             byte_heads,
             head: shape.head,
@@ -143,11 +157,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
     #[inline(always)]
     fn cut(&self, capacity: u32) -> Cut {
         let (base, wide) =
-            Self::CUTS.get(capacity as usize).copied().unwrap_or_default();
-        let (mut base, mut wide) = (u32::from(base), u32::from(wide));
-        if base >= self.longest {
-            (base, wide) = (self.longest, 0);
-        }
+            self.cuts.get(capacity as usize).copied().unwrap_or_default();
+        let (base, wide) = (u32::from(base), u32::from(wide));
         Cut { capacity, base, wide, head: head_bits(base, self.head) }
     }
 
