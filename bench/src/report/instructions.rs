@@ -10,7 +10,10 @@ const COLUMNS: [&str; 6] =
 pub(crate) fn instructions() -> String {
     let mut filters: Vec<&str> = Vec::new();
     for (path, _) in entries() {
-        let filter = path.split(' ').next().unwrap_or(path);
+        // "tinyset 1%" has columns, too.
+        let names = COLUMNS.iter().filter_map(|end| path.strip_suffix(end));
+        let filter = names.min_by_key(|name| name.len()).unwrap_or(path);
+        let filter = filter.trim_end();
         if !filters.contains(&filter) {
             filters.push(filter);
         }
