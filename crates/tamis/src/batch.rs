@@ -17,7 +17,7 @@ use crate::simd::{Backend, Task, dispatch};
 const AHEAD: usize = 32;
 
 /// Keys handled together, round by round: bounds the list of survivors.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 4096;
 
 /// What one round of a lookup says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
