@@ -13,7 +13,7 @@ use crate::simd::{Backend, Task, dispatch};
 
 /// How many keys ahead a block is asked for. Far enough to cover a DRAM
 /// access, near enough that the processor's miss queue is full but not
-/// overrun: 24 and 48 are slower.
+/// overrun.
 const AHEAD: usize = 32;
 
 /// Keys handled together, round by round: bounds the list of survivors.

@@ -172,8 +172,7 @@ pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
 ///
 /// Into the second-level cache, and not the first: there a line waits in
 /// one of few buffers, and with all of them taken everything else that reads
-/// waits, too: a batch of a blocked filter in DRAM took 13 ns a key that way
-/// on the machine of `docs/benchmarks.md`, and takes 10 this way.
+/// waits, too. The roofline of `docs/benchmarks.md` asks in the same way.
 ///
 /// An offset outside `bytes` is harmless. Does nothing where the compiler
 /// offers no stable prefetch.
