@@ -64,6 +64,15 @@ pub trait Backend: Copy {
         rest: [u64; 8],
     );
 
+    /// Adds an entry to a block that has at least 15. In front of the heads
+    /// all bits move that are behind one of the new ones.
+    #[doc(hidden)]
+    fn add_entry<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        entry: fingerprint::NewEntry,
+    );
+
     /// In which of up to eight bit planes an entry differs from `tail`,
     /// whose highest bit belongs to the first plane.
     #[doc(hidden)]
@@ -128,6 +137,15 @@ impl Backend for Scalar {
         rest: [u64; 8],
     ) {
         fingerprint::scalar::add_head(block, head, rest);
+    }
+
+    #[inline(always)]
+    fn add_entry<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        entry: fingerprint::NewEntry,
+    ) {
+        fingerprint::scalar::add_entry(block, entry);
     }
 
     #[inline(always)]
@@ -294,6 +312,15 @@ mod x86 {
             rest: [u64; 8],
         ) {
             fingerprint::avx2::add_head(self, block, head, rest);
+        }
+
+        #[inline(always)]
+        fn add_entry<const BYTES: usize>(
+            self,
+            block: &mut [u8; BYTES],
+            entry: fingerprint::NewEntry,
+        ) {
+            fingerprint::avx2::add_entry(self, block, entry);
         }
 
         #[inline(always)]

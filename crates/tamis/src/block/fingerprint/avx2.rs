@@ -2,20 +2,23 @@
 #![expect(unsafe_code, reason = "vector and bit-deposit intrinsics")]
 
 use core::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_alignr_epi8, _mm256_and_si256,
-    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_blendv_ps,
+    __m128i, __m256i, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm256_add_epi32,
+    _mm256_alignr_epi8, _mm256_and_si256, _mm256_andnot_si256,
+    _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_blendv_ps,
     _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
-    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_cmpgt_epi8, _mm256_cmpgt_epi32, _mm256_cvtepi8_epi32,
+    _mm256_cvtepu8_epi32, _mm256_loadu_si256, _mm256_movemask_epi8,
     _mm256_movemask_ps, _mm256_mullo_epi16, _mm256_or_si256,
     _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32,
     _mm256_setr_epi32, _mm256_setr_epi64x, _mm256_setzero_si256,
     _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
-    _mm256_srli_epi32, _mm256_srli_epi64, _mm256_storeu_si256,
-    _mm256_xor_si256, _pdep_u64,
+    _mm256_srli_epi32, _mm256_srli_epi64, _mm256_srlv_epi32,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
+    _mm256_zextsi128_si256, _pdep_u64,
 };
 
-use super::{Heads, NewHead, Planes};
+use super::{Heads, NewEntry, NewHead, Planes};
 use crate::simd::Avx2;
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -151,25 +154,148 @@ pub(crate) fn add_head<const BYTES: usize>(
     head: NewHead,
     rest: [u64; 8],
 ) {
+    let [a, b, c, d, e, f, g, h] = rest;
+    let rest = [four(proof, [a, b, c, d]), four(proof, [e, f, g, h])];
+    add(proof, block, head, rest);
+}
+
+/// [`Backend::add_entry`](crate::simd::Backend::add_entry) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn add_entry<const BYTES: usize>(
+    proof: Avx2,
+    block: &mut [u8; BYTES],
+    entry: NewEntry,
+) {
+    let lower = moved_apart(proof, block, 0, entry);
+    // SAFETY: `proof` says that AVX2 is there.
+    let lower = unsafe {
+        if BYTES == 64 {
+            let index = _mm_cvtsi64_si128(entry.index as i64);
+            let index = _mm256_zextsi128_si256(index);
+            _mm256_blend_epi32::<0b11>(lower, index)
+        } else {
+            let index = _mm_cvtsi32_si128(entry.index as i32);
+            let index = _mm256_zextsi128_si256(index);
+            _mm256_blend_epi32::<0b01>(lower, index)
+        }
+    };
+    let upper = match BYTES {
+        64 => moved_apart(proof, block, 32, entry),
+        _ => lower,
+    };
+    add(proof, block, entry.head, [lower, upper]);
+}
+
+/// Lanes of 32 bits with the bits of a new entry between theirs: half a line
+/// from a byte on.
+#[inline(always)]
+fn moved_apart<const BYTES: usize>(
+    proof: Avx2,
+    block: &[u8; BYTES],
+    from: usize,
+    entry: NewEntry,
+) -> __m256i {
+    let NewEntry { start, new, capacity, lanes, .. } = entry;
+    let here = half(proof, &block[from..]);
+    let before = match from {
+        0 => one_lane_back(proof, here),
+        _ => half(proof, &block[from - 4..]),
+    };
+    // SAFETY: `proof` says that AVX2 is there.
+    unsafe {
+        let one = _mm256_set1_epi32(1);
+        let ones = _mm256_set1_epi32(-1);
+        let start = _mm256_set1_epi32(start as i32);
+        let capacity = _mm256_set1_epi32(capacity as i32);
+        let skew = _mm256_cvtepi8_epi32(eight(proof, &lanes.skew[from / 4..]));
+        let passed =
+            _mm256_cvtepu8_epi32(eight(proof, &lanes.passed[from / 4..]));
+        // Where a bit more comes before the lane than if the first stood in
+        // the first slot, -1.
+        let late = _mm256_cmpgt_epi32(skew, start);
+        let passed = _mm256_sub_epi32(passed, late);
+        let gap = _mm256_sub_epi32(start, skew);
+        let gap = _mm256_add_epi32(gap, _mm256_and_si256(late, capacity));
+        // Shifts by 32 and more leave nothing, which is right everywhere.
+        let room = _mm256_sub_epi32(_mm256_set1_epi32(32), passed);
+        let bits = _mm256_or_si256(
+            _mm256_sllv_epi32(here, passed),
+            _mm256_srlv_epi32(before, room),
+        );
+        let new = _mm256_srlv_epi32(_mm256_set1_epi32(new as i32), passed);
+        // What is behind the gap, twice, and what is before it once.
+        let behind = _mm256_and_si256(bits, _mm256_sllv_epi32(ones, gap));
+        let bits = _mm256_add_epi32(bits, behind);
+        let bit = _mm256_sllv_epi32(_mm256_and_si256(new, one), gap);
+        let bits = _mm256_or_si256(bits, bit);
+        if entry.capacity >= 32 {
+            return bits;
+        }
+        let gap = _mm256_add_epi32(gap, capacity);
+        let new = _mm256_srli_epi32::<1>(new);
+        let behind = _mm256_and_si256(bits, _mm256_sllv_epi32(ones, gap));
+        let bits = _mm256_add_epi32(bits, behind);
+        let bit = _mm256_sllv_epi32(_mm256_and_si256(new, one), gap);
+        _mm256_or_si256(bits, bit)
+    }
+}
+
+/// Every lane where the one behind it was; the first stays.
+#[inline(always)]
+fn one_lane_back(_proof: Avx2, lanes: __m256i) -> __m256i {
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe {
+        let order = _mm256_setr_epi32(0, 0, 1, 2, 3, 4, 5, 6);
+        _mm256_permutevar8x32_epi32(lanes, order)
+    }
+}
+
+/// Four words, half a line.
+#[inline(always)]
+fn four(_proof: Avx2, words: [u64; 4]) -> __m256i {
+    let [a, b, c, d] = words.map(|word| word as i64);
+    // SAFETY: `_proof` says that AVX2 is there.
+    unsafe { _mm256_setr_epi64x(a, b, c, d) }
+}
+
+/// Eight bytes.
+#[inline(always)]
+fn eight<T: bytemuck::Pod>(_proof: Avx2, bytes: &[T]) -> __m128i {
+    let bytes: &[u8] = bytemuck::cast_slice(bytes);
+    let bytes = bytes.first_chunk::<8>().copied().unwrap_or_default();
+    // SAFETY: SSE2 comes with AVX2, of which `_proof` is the proof.
+    unsafe { _mm_cvtsi64_si128(i64::from_le_bytes(bytes)) }
+}
+
+/// Adds a head, with `rest` in front of all heads.
+#[inline(always)]
+fn add<const BYTES: usize>(
+    proof: Avx2,
+    block: &mut [u8; BYTES],
+    head: NewHead,
+    rest: [__m256i; 2],
+) {
     match head.halves {
-        2 => add::<BYTES, 2>(proof, block, head, rest),
-        _ => add::<BYTES, 1>(proof, block, head, rest),
+        2 => add_in::<BYTES, 2>(proof, block, head, rest),
+        _ => add_in::<BYTES, 1>(proof, block, head, rest),
     }
 }
 
 #[inline(always)]
-fn add<const BYTES: usize, const HALVES: u8>(
+fn add_in<const BYTES: usize, const HALVES: u8>(
     proof: Avx2,
     block: &mut [u8; BYTES],
     head: NewHead,
-    rest: [u64; 8],
+    rest: [__m256i; 2],
 ) {
     // Everything is loaded before anything is stored, and from the block
     // itself: a vector that spans two stores waits for both to leave the
     // processor's queue.
-    let lower = with_head::<BYTES, HALVES>(proof, block, 0, head, rest);
+    let lower = with_head::<BYTES, HALVES>(proof, block, 0, head, rest[0]);
     if BYTES == 64 {
-        let upper = with_head::<BYTES, HALVES>(proof, block, 32, head, rest);
+        let upper =
+            with_head::<BYTES, HALVES>(proof, block, 32, head, rest[1]);
         put(proof, &mut block[32..], upper);
     }
     put(proof, &mut block[..32], lower);
@@ -182,7 +308,7 @@ fn with_head<const BYTES: usize, const HALVES: u8>(
     block: &[u8; BYTES],
     from: usize,
     head: NewHead,
-    rest: [u64; 8],
+    rest: __m256i,
 ) -> __m256i {
     let here = half(proof, &block[from..]);
     let last = from + 32 == BYTES;
@@ -197,21 +323,11 @@ fn with_head<const BYTES: usize, const HALVES: u8>(
     let through = front::<HALVES>(proof, head.at + HALVES, from);
     let before = front::<HALVES>(proof, head.at, from);
     let planes = front::<HALVES>(proof, head.begin, from);
-    let word = from / 8;
-    let [a, b, c, d] = [word, word + 1, word + 2, word + 3];
     // SAFETY: `proof` says that AVX2 is there.
-    unsafe {
-        let value = _mm256_set1_epi8(head.value as i8);
-        let rest = _mm256_setr_epi64x(
-            rest[a] as i64,
-            rest[b] as i64,
-            rest[c] as i64,
-            rest[d] as i64,
-        );
-        let new = choose::<HALVES>(proof, through, value, here);
-        let new = choose::<HALVES>(proof, before, moved, new);
-        choose::<HALVES>(proof, planes, rest, new)
-    }
+    let value = unsafe { _mm256_set1_epi8(head.value as i8) };
+    let new = choose::<HALVES>(proof, through, value, here);
+    let new = choose::<HALVES>(proof, before, moved, new);
+    choose::<HALVES>(proof, planes, rest, new)
 }
 
 /// What is in `ones` where `mask` has ones, and in `zeros` elsewhere.

@@ -219,3 +219,51 @@ pub struct Planes {
     /// How many; all lie inside the block.
     pub(crate) count: u32,
 }
+
+/// One more entry in a block that has many: a bit of it comes into every
+/// plane, and what is behind it moves on.
+#[derive(Debug, Clone, Copy)]
+pub struct NewEntry {
+    /// The index, the new entry's chain among the others.
+    pub(crate) index: u64,
+    /// The slot it gets.
+    pub(crate) start: u32,
+    /// Its bits in the planes, that of the first plane lowest.
+    pub(crate) new: u32,
+    /// Entries, the new one counted.
+    pub(crate) capacity: u32,
+    /// For this capacity.
+    pub(crate) lanes: &'static Lanes,
+    pub(crate) head: NewHead,
+}
+
+/// Where bits of an entry are, seen from each of a block's lanes of 32
+/// bits: in a row of bits that stand `capacity` apart, if the first stood
+/// in the first slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes {
+    /// How many come before the lane.
+    pub(crate) passed: [u8; 16],
+    /// The place of the lane behind the last of those; negative if none
+    /// comes before it.
+    pub(crate) skew: [i8; 16],
+}
+
+impl Lanes {
+    pub(crate) const fn new(block: Block, capacity: u32) -> Self {
+        let mut lanes = Self { passed: [0; 16], skew: [0; 16] };
+        let mut lane = 0;
+        while lane < 16 {
+            let first = (block.chains + block.flag_bits) as i32;
+            let place = 32 * lane as i32 - first;
+            if place < 0 || capacity == 0 {
+                lanes.skew[lane] = place as i8;
+            } else {
+                lanes.passed[lane] = (place / capacity as i32) as u8;
+                lanes.skew[lane] = (place % capacity as i32) as i8;
+            }
+            lane += 1;
+        }
+        lanes
+    }
+}

@@ -1,6 +1,6 @@
 //! The portable steps, and the definition of what the others must do.
 
-use super::{Heads, NewHead, Planes};
+use super::{Heads, NewEntry, NewHead, Planes};
 
 /// [`Backend::select`](crate::simd::Backend::select) for every processor.
 ///
@@ -142,4 +142,45 @@ pub(crate) fn add_head<const BYTES: usize>(
         let rest = rest[first / 8].to_le_bytes()[first % 8];
         block[first] = block[first] & 0xf0 | rest & 0x0f;
     }
+}
+
+/// [`Backend::add_entry`](crate::simd::Backend::add_entry) for every
+/// processor.
+#[inline(always)]
+pub(crate) fn add_entry<const BYTES: usize>(
+    block: &mut [u8; BYTES],
+    entry: NewEntry,
+) {
+    let NewEntry { index, start, new, capacity, lanes, head } = entry;
+    let mut rest = [0; 8];
+    let mut before = 0;
+    for (lane, bytes) in block.chunks_exact(4).enumerate() {
+        let here = bytes
+            .iter()
+            .rev()
+            .fold(0, |lane, &byte| lane << 8 | u64::from(byte));
+        let skew = i32::from(lanes.skew[lane]);
+        let late = (start as i32) < skew;
+        let passed = u32::from(lanes.passed[lane]) + u32::from(late);
+        let gap = start.wrapping_sub(skew as u32);
+        let gap = gap.wrapping_add(if late { capacity } else { 0 });
+        // Both lanes in one word, from which the right bits are taken.
+        let mut bits = (here << 32 | before) << passed >> 32;
+        let mut new = new >> passed;
+        for gap in [gap, gap + capacity] {
+            if gap < 32 {
+                let behind = bits >> gap << gap;
+                bits += behind + (u64::from(new & 1) << gap);
+            }
+            new >>= 1;
+        }
+        rest[lane / 2] |= (bits & 0xffff_ffff) << (lane % 2 * 32);
+        before = here;
+    }
+    if BYTES == 64 {
+        rest[0] = index;
+    } else {
+        rest[0] = rest[0] >> 32 << 32 | index;
+    }
+    add_head(block, head, rest);
 }

@@ -1,7 +1,7 @@
 //! One more entry in a block, without taking it apart.
 
 use super::{Answer, Fixed, LINE, LookHarder, MOST, top, word};
-use crate::block::fingerprint::{Cut, NewHead, head_bits};
+use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
 
@@ -29,12 +29,12 @@ pub(crate) enum Insertion {
     Slow,
 }
 
-/// Entries up to which a word of a plane has at least one of the new
-/// entry's bits, whatever flags are in front.
-const NARROW: u32 = 62;
+/// Entries from which on no lane of 32 bits gets more than two bits of the
+/// new entry, and none moves by more than a lane.
+const MANY: u32 = 16;
 
-/// Words that the planes of a line can have: most with 17 entries and heads
-/// of half a byte, 380 bits.
+/// Words that the planes of fewer entries can have: most with 15 and heads
+/// of half a byte, 350 bits.
 const WORDS: usize = 6;
 
 /// What an insertion needs to know of the number of entries it leads to.
@@ -51,6 +51,7 @@ pub(super) struct Plan {
     /// Half bytes of a head, and the one where heads begin.
     halves: u8,
     begin: u8,
+    lanes: Lanes,
 }
 
 impl Plan {
@@ -71,13 +72,13 @@ impl Plan {
             wide: wide as u8,
             halves: (head / 4) as u8,
             begin: ((block.block_bits - head * capacity) / 4) as u8,
+            lanes: Lanes::new(block, capacity),
         }
     }
 }
 
-/// The words of a block's planes, moved apart; `WIDE` if a plane can be
-/// longer than a word.
-struct Words<'a, const BYTES: usize, const WIDE: bool> {
+/// The words of a block's planes, moved apart: for few entries.
+struct Words<'a, const BYTES: usize> {
     block: &'a [u8; BYTES],
     plan: &'static Plan,
     /// Where the first gap of the next word is.
@@ -89,7 +90,7 @@ struct Words<'a, const BYTES: usize, const WIDE: bool> {
     before: u64,
 }
 
-impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
+impl<const BYTES: usize> Words<'_, BYTES> {
     /// The flags and planes of a block with one more bit in each plane. What
     /// is there behind them is not cut off.
     ///
@@ -126,16 +127,9 @@ impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
     #[inline(always)]
     fn next<B: Backend>(&mut self, backend: B, at: usize) -> u64 {
         let here = word(self.block, BYTES / 8 + 8 * at);
-        let gaps = match WIDE && self.gap >= 64 {
-            true => 0,
-            false => self.plan.stride << self.gap,
-        };
-        let rest = match WIDE {
-            // In two steps, since a shift by 64 is none.
-            true => (self.before >> 1).wrapping_shr(!self.moved),
-            // None before the first word, at least one later.
-            false => self.before.wrapping_shr(self.moved.wrapping_neg()),
-        };
+        let gaps = self.plan.stride << self.gap;
+        // None before the first word, at least one later.
+        let rest = self.before.wrapping_shr(self.moved.wrapping_neg());
         let bits = here << self.moved ^ rest;
         let next = backend.apart(bits, gaps) | backend.select(gaps, self.new);
         self.before = here;
@@ -144,10 +138,7 @@ impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
         self.new >>= taken;
         self.moved += taken;
         let capacity = u32::from(self.plan.capacity);
-        self.gap = match WIDE {
-            true => self.gap + taken * capacity - 64,
-            false => (capacity - 1).wrapping_sub(gaps.leading_zeros()),
-        };
+        self.gap = (capacity - 1).wrapping_sub(gaps.leading_zeros());
         next
     }
 }
@@ -155,13 +146,7 @@ impl<const BYTES: usize, const WIDE: bool> Words<'_, BYTES, WIDE> {
 /// Adds an entry to a block that has some, and whose heads stay as long as
 /// they are: `HALVES` half bytes.
 #[inline(always)]
-fn add<
-    B: Backend,
-    const BYTES: usize,
-    const FLAGS: u32,
-    const HALVES: u8,
-    const WIDE: bool,
->(
+fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
     backend: B,
     block: &mut [u8; BYTES],
     index: u64,
@@ -173,15 +158,7 @@ fn add<
     let tail = reversed(fraction << (4 * HALVES));
     let bits = u32::from(plan.tail) + u32::from(start < plan.wide.into());
     let tail = tail & ((1 << bits) - 1);
-    let words = Words::<BYTES, WIDE> {
-        block,
-        plan,
-        gap: FLAGS + start,
-        new: u64::from(tail) << 1 | u64::from(!present),
-        moved: 0,
-        before: 0,
-    };
-    let rest = in_front::<BYTES>(index, words.all::<B, HALVES>(backend));
+    let new = tail << 1 | u32::from(!present);
     let value = top(fraction, 8);
     let head = NewHead {
         halves: HALVES,
@@ -192,6 +169,22 @@ fn add<
             _ => value >> 4 | value & 0xf0,
         },
     };
+    let capacity = u32::from(plan.capacity);
+    if capacity >= MANY {
+        let lanes = &plan.lanes;
+        let entry = NewEntry { index, start, new, capacity, lanes, head };
+        backend.add_entry(block, entry);
+        return;
+    }
+    let words = Words::<BYTES> {
+        block,
+        plan,
+        gap: FLAGS + start,
+        new: new.into(),
+        moved: 0,
+        before: 0,
+    };
+    let rest = in_front::<BYTES>(index, words.all::<B, HALVES>(backend));
     backend.add_head(block, head, rest);
 }
 
@@ -223,7 +216,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         let mut entries = 1;
         while entries < MOST {
             let plan = Self::plan_for(entries as u32, head);
-            assert!(plan.halves == 0 || plan.bits as usize <= 64 * words);
+            let few = plan.halves > 0 && plan.capacity < MANY as u8;
+            assert!(!few || plan.bits as usize <= 64 * words);
             plans[entries] = plan;
             entries += 1;
         }
@@ -302,16 +296,9 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         // There are plans for more than ever come here.
         let plan = &self.plans[capacity as usize % MOST];
         let one = One { start, present, fraction };
-        match (plan.halves, capacity) {
-            (2, _) => add::<B, BYTES, FLAGS, 2, false>(
-                backend, block, index, plan, one,
-            ),
-            (_, ..=NARROW) => add::<B, BYTES, FLAGS, 1, false>(
-                backend, block, index, plan, one,
-            ),
-            _ => add::<B, BYTES, FLAGS, 1, true>(
-                backend, block, index, plan, one,
-            ),
+        match plan.halves {
+            2 => add::<B, BYTES, FLAGS, 2>(backend, block, index, plan, one),
+            _ => add::<B, BYTES, FLAGS, 1>(backend, block, index, plan, one),
         }
         done
     }
