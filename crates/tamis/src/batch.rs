@@ -7,7 +7,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 
 use crate::simd::{Backend, Task, dispatch};
 
@@ -21,13 +20,14 @@ const CHUNK: usize = 4096;
 
 /// What one round of a lookup says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Step {
     /// Certainly absent.
-    No,
+    No = 0,
     /// Maybe present.
-    Yes,
+    Yes = 1,
     /// The next round decides.
-    Next,
+    Next = 2,
 }
 
 /// A structure seen as rounds of block reads.
@@ -88,25 +88,26 @@ pub(crate) fn contains_all<S: Staged>(
                 }
                 return;
             }
-            let mut survivors =
-                Survivors::new(match structure.is_one_round() {
-                    true => 0,
-                    false => hashes.len(),
-                });
+            if structure.is_one_round() {
+                return one_round(structure, backend, hashes, 0, found);
+            }
+            let mut steps = vec![Step::No; hashes.len().min(CHUNK)];
+            let mut survivors = Survivors::default();
             for (hashes, found) in
                 hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
             {
-                first_round(structure, backend, hashes, found, &mut survivors);
+                let steps = &mut steps[..hashes.len()];
+                one_round(structure, backend, hashes, 0, steps);
+                for (found, &step) in found.iter_mut().zip(&*steps) {
+                    *found = step == Step::Yes;
+                }
+                survivors.after_first(hashes, steps);
                 let mut round = 1;
-                while survivors.count > 0 {
-                    later_round(
-                        structure,
-                        backend,
-                        hashes,
-                        found,
-                        &mut survivors,
-                        round,
-                    );
+                while !survivors.hashes.is_empty() {
+                    let hashes = &survivors.hashes[..];
+                    let steps = &mut steps[..hashes.len()];
+                    one_round(structure, backend, hashes, round, steps);
+                    survivors.after(steps, found);
                     round += 1;
                 }
             }
@@ -117,102 +118,116 @@ pub(crate) fn contains_all<S: Staged>(
     dispatch(Many(structure, hashes, found));
 }
 
-/// The keys of a chunk that need another round.
-struct Survivors {
-    /// Their indices, which are below [`CHUNK`], and room for those of all.
-    indices: Vec<u16>,
-    count: usize,
+/// What a lookup in a batch leaves behind: its step, or an answer if there
+/// are no other rounds.
+trait Outcome {
+    fn of(step: Step) -> Self;
 }
 
-impl Survivors {
-    fn new(hashes: usize) -> Self {
-        Self { indices: vec![0; hashes.min(CHUNK)], count: 0 }
-    }
-
-    /// Keeps an index if its lookup goes on. Written in any case: where some
-    /// go on and some do not, a branch would be guessed wrong all the time.
+impl Outcome for Step {
     #[inline(always)]
-    fn keep_if(&mut self, goes_on: bool, index: usize) {
-        if let Some(place) = self.indices.get_mut(self.count) {
-            *place = index as u16;
-            self.count += usize::from(goes_on);
-        }
-    }
-
-    #[inline(always)]
-    fn index(&self, at: usize) -> usize {
-        usize::from(self.indices[at])
+    fn of(step: Step) -> Self {
+        step
     }
 }
 
+impl Outcome for bool {
+    #[inline(always)]
+    fn of(step: Step) -> Self {
+        step == Step::Yes
+    }
+}
+
+/// One round of all these lookups.
+///
+/// What is said of a key goes to a place of its own. Survivors are gathered
+/// afterwards: an index put behind that of the survivor before it would be
+/// a store of which nobody knows where it goes until a block has come, and
+/// what is asked for meanwhile would wait for that. And a branch would be
+/// guessed wrong all the time.
 #[inline(always)]
-fn first_round<S: Staged, B: Backend>(
+fn one_round<S: Staged, B: Backend, O: Outcome>(
     structure: S,
     backend: B,
     hashes: &[u64],
-    found: &mut [bool],
-    survivors: &mut Survivors,
+    round: u32,
+    outcomes: &mut [O],
 ) {
     let near = structure.is_near();
     let ahead = if near { hashes.len() } else { AHEAD };
     let (first, later) = hashes.split_at(hashes.len().min(ahead));
     for &hash in first.iter().filter(|_| !near) {
-        structure.prefetch(hash, 0);
+        structure.prefetch(hash, round);
     }
     // Those that have another to fetch for, and those that do not: nobody
     // has to ask at every key.
-    let (early, late) = found.split_at_mut(later.len());
+    let (early, late) = outcomes.split_at_mut(later.len());
     // Windows, where two iterators would be one more address to keep.
     let windows = hashes.windows(AHEAD + 1);
-    for (i, (window, found)) in windows.zip(early).enumerate() {
-        structure.prefetch(window[AHEAD], 0);
-        *found = one_step(structure, backend, window[0], survivors, i);
+    for (window, outcome) in windows.zip(early) {
+        structure.prefetch(window[AHEAD], round);
+        *outcome = O::of(structure.step(backend, window[0], round));
     }
-    let rest = hashes.iter().enumerate().skip(later.len());
-    for ((i, &hash), found) in rest.zip(late) {
-        *found = one_step(structure, backend, hash, survivors, i);
+    for (&hash, outcome) in hashes[later.len()..].iter().zip(late) {
+        *outcome = O::of(structure.step(backend, hash, round));
     }
 }
 
-/// The first step of a lookup; if it is not the last, its index survives.
-#[inline(always)]
-fn one_step<S: Staged, B: Backend>(
-    structure: S,
-    backend: B,
-    hash: u64,
-    survivors: &mut Survivors,
-    index: usize,
-) -> bool {
-    let step = structure.step(backend, hash, 0);
-    if !structure.is_one_round() {
-        survivors.keep_if(step == Step::Next, index);
-    }
-    step == Step::Yes
+/// The keys of a chunk that need another round.
+#[derive(Default)]
+struct Survivors {
+    hashes: Vec<u64>,
+    /// Where in the chunk, below [`CHUNK`].
+    indices: Vec<u16>,
 }
 
-#[inline(always)]
-fn later_round<S: Staged, B: Backend>(
-    structure: S,
-    backend: B,
-    hashes: &[u64],
-    found: &mut [bool],
-    survivors: &mut Survivors,
-    round: u32,
-) {
-    // Those that go on once more are written over those that are done.
-    let count = mem::take(&mut survivors.count);
-    for at in 0..count.min(AHEAD) {
-        structure.prefetch(hashes[survivors.index(at)], round);
-    }
-    for at in 0..count {
-        if at + AHEAD < count {
-            structure.prefetch(hashes[survivors.index(at + AHEAD)], round);
+impl Survivors {
+    /// Those of a chunk.
+    fn after_first(&mut self, hashes: &[u64], steps: &[Step]) {
+        self.hashes.clear();
+        self.indices.clear();
+        for (at, steps) in steps.chunks(64).enumerate() {
+            let mut going_on = going_on(steps);
+            while going_on != 0 {
+                let index = 64 * at + going_on.trailing_zeros() as usize;
+                self.hashes.push(hashes[index]);
+                self.indices.push(index as u16);
+                going_on &= going_on - 1;
+            }
         }
-        let index = survivors.index(at);
-        let step = structure.step(backend, hashes[index], round);
-        found[index] = step == Step::Yes;
-        survivors.keep_if(step == Step::Next, index);
     }
+
+    /// Those of the survivors; the answers of the others go to `found`.
+    fn after(&mut self, steps: &[Step], found: &mut [bool]) {
+        let mut count = 0;
+        for (at, &step) in steps.iter().enumerate() {
+            let (hash, index) = (self.hashes[at], self.indices[at]);
+            found[usize::from(index)] = step == Step::Yes;
+            // Written in any case: which go on, nobody could guess.
+            (self.hashes[count], self.indices[count]) = (hash, index);
+            count += usize::from(step == Step::Next);
+        }
+        self.hashes.truncate(count);
+        self.indices.truncate(count);
+    }
+}
+
+/// A one for each of up to 64 lookups that goes on.
+fn going_on(steps: &[Step]) -> u64 {
+    let mut ones = 0;
+    let (eights, rest) = steps.split_at(steps.len() / 8 * 8);
+    for (at, steps) in eights.chunks_exact(8).enumerate() {
+        let bytes = core::array::from_fn(|i| steps[i] as u8);
+        let next = u64::from_le_bytes(bytes) >> 1 & 0x0101_0101_0101_0101;
+        // The product has the sum of all bytes in its highest, each with a
+        // bit of its own.
+        let byte = next.wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        ones |= byte << (8 * at);
+    }
+    for (at, &step) in rest.iter().enumerate() {
+        ones |= u64::from(step == Step::Next) << (eights.len() + at);
+    }
+    ones
 }
 
 /// Something that is changed item by item.
