@@ -9,8 +9,11 @@ use crate::contender::{Asked, Contender, Lookup, Mode, Plan, Queries};
 use crate::keys::{KeyType, mix};
 use crate::subject::Result;
 
-/// How far ahead lines are asked for: as far as tamis does.
-const AHEAD: usize = 32;
+/// How far ahead lines are asked for in memory and in a cache, and what is
+/// likely to be in one: as tamis does for its Bloom filters.
+const AHEAD: usize = 64;
+const AHEAD_CACHED: usize = 32;
+const CACHE: usize = 16 << 20;
 
 #[derive(Clone)]
 #[repr(align(64))]
@@ -107,29 +110,41 @@ fn index(hash: u64, lines: usize) -> usize {
 
 #[inline(always)]
 fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
-    let mut add = |hash| {
-        let Line(words) = &lines[index(hash, lines.len())];
-        for (sum, word) in sums.iter_mut().zip(words) {
-            *sum = sum.wrapping_add(*word);
-        }
-    };
     match mode {
         Mode::Single => {
             for &hash in hashes {
-                add(hash);
+                add(lines, hash, sums);
             }
         }
-        Mode::Batch => {
-            for &hash in hashes.iter().take(AHEAD) {
-                prefetch(lines, hash);
-            }
-            for (i, &hash) in hashes.iter().enumerate() {
-                if let Some(&later) = hashes.get(i + AHEAD) {
-                    prefetch(lines, later);
-                }
-                add(hash);
-            }
+        Mode::Batch if size_of_val(lines) <= CACHE => {
+            load_asked::<AHEAD_CACHED, true>(lines, hashes, sums);
         }
+        Mode::Batch => load_asked::<AHEAD, false>(lines, hashes, sums),
+    }
+}
+
+#[inline(always)]
+fn load_asked<const AHEAD: usize, const CACHED: bool>(
+    lines: &[Line],
+    hashes: &[u64],
+    sums: &mut [u64; 8],
+) {
+    for &hash in hashes.iter().take(AHEAD) {
+        prefetch::<CACHED>(lines, hash);
+    }
+    for (i, &hash) in hashes.iter().enumerate() {
+        if let Some(&later) = hashes.get(i + AHEAD) {
+            prefetch::<CACHED>(lines, later);
+        }
+        add(lines, hash, sums);
+    }
+}
+
+#[inline(always)]
+fn add(lines: &[Line], hash: u64, sums: &mut [u64; 8]) {
+    let Line(words) = &lines[index(hash, lines.len())];
+    for (sum, word) in sums.iter_mut().zip(words) {
+        *sum = sum.wrapping_add(*word);
     }
 }
 
@@ -137,7 +152,7 @@ fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
 use load_with as load;
 
 #[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_lines: &[Line], _hash: u64) {}
+fn prefetch<const CACHED: bool>(_lines: &[Line], _hash: u64) {}
 
 #[cfg(target_arch = "x86_64")]
 use x86::{load, prefetch};
@@ -174,11 +189,16 @@ mod x86 {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(lines: &[Line], hash: u64) {
-        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    pub(super) fn prefetch<const CACHED: bool>(lines: &[Line], hash: u64) {
+        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         let line = lines.as_ptr().wrapping_add(index(hash, lines.len()));
         // SAFETY: PREFETCHh is a hint: it reads no value and raises no
         // fault whatever the address; SSE is part of the x86-64 baseline.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast::<i8>()) };
+        unsafe {
+            match CACHED {
+                true => _mm_prefetch::<_MM_HINT_T0>(line.cast::<i8>()),
+                false => _mm_prefetch::<_MM_HINT_T1>(line.cast::<i8>()),
+            }
+        }
     }
 }

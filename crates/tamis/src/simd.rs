@@ -188,16 +188,17 @@ pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
 
 /// Asks for the cache line that holds `bytes[offset]`, without waiting.
 ///
-/// Into the second-level cache, and not the first: there a line waits in
-/// one of few buffers, and with all of them taken everything else that reads
-/// waits, too. The roofline of `docs/benchmarks.md` asks in the same way.
+/// If it is not `CACHED` into the second-level cache, and not the first:
+/// there a line from memory waits in one of few buffers, and with all of
+/// them taken everything else that reads waits, too. The roofline of
+/// `docs/benchmarks.md` asks in the same way.
 ///
 /// An offset outside `bytes` is harmless. Does nothing where the compiler
 /// offers no stable prefetch.
 #[inline(always)]
-pub(crate) fn prefetch(bytes: &[u8], offset: usize) {
+pub(crate) fn prefetch<const CACHED: bool>(bytes: &[u8], offset: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    x86::prefetch(bytes, offset);
+    x86::prefetch::<CACHED>(bytes, offset);
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (bytes, offset);
 }
@@ -351,11 +352,16 @@ mod x86 {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(bytes: &[u8], offset: usize) {
-        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    pub(super) fn prefetch<const CACHED: bool>(bytes: &[u8], offset: usize) {
+        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         let address = bytes.as_ptr().wrapping_add(offset).cast::<i8>();
         // SAFETY: PREFETCHh is a hint: it reads no value and raises no
         // fault whatever the address; SSE is part of the x86-64 baseline.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(address) };
+        unsafe {
+            match CACHED {
+                true => _mm_prefetch::<_MM_HINT_T0>(address),
+                false => _mm_prefetch::<_MM_HINT_T1>(address),
+            }
+        }
     }
 }

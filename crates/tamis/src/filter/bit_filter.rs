@@ -386,7 +386,7 @@ impl<L: Layout, const BYTES: usize> Blocks<'_, L, BYTES> {
     fn prefetch(&self, hash: u64, part: u32) {
         let (block, _) = self.layout.part::<BYTES>(hash, part);
         let place = (block - self.first) as usize * BYTES;
-        prefetch(self.blocks.as_flattened(), place);
+        prefetch::<false>(self.blocks.as_flattened(), place);
     }
 
     /// Sets the bits of a part; whether one of them was clear.
@@ -630,18 +630,21 @@ struct View<'a, L, const BYTES: usize> {
 }
 
 impl<L: Layout, const BYTES: usize> Staged for View<'_, L, BYTES> {
-    #[inline(always)]
-    fn prefetch(&self, hash: u64, round: u32) {
-        let (block, _) = self.layout.part::<BYTES>(hash, round);
-        prefetch(self.blocks.as_flattened(), block as usize * BYTES);
-    }
-
+    const AHEAD: usize = 64;
     /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.
+    const UNASKED: usize = 1 << 20;
+
     #[inline(always)]
-    fn is_near(&self) -> bool {
-        size_of_val(self.blocks) <= 1 << 20
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
+
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
+        let (block, _) = self.layout.part::<BYTES>(hash, round);
+        prefetch::<CACHED>(self.blocks.as_flattened(), block as usize * BYTES);
     }
 
     #[inline(always)]

@@ -17,6 +17,13 @@ const PLAIN: u32 = 0;
 const CAPPED: u32 = 1;
 const ELASTIC: u32 = 2;
 
+/// About as many entries as a word has bits, or more, with heads of half a
+/// byte: no test guesses how many words the *last* plane has.
+pub(crate) const CROWDED: u8 = 1;
+/// So few that some of them have more than 8 bits behind their heads, which
+/// are bytes: no test guesses which.
+pub(crate) const SPARSE: u8 = 2;
+
 /// What a lookup in one block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -27,14 +34,13 @@ pub(crate) enum Answer {
 }
 
 /// A shape whose block is `BYTES` bytes with as many chains, and which has
-/// so many bits of flags, as told by its form. `CROWDED` if a block tends to
-/// have about as many entries as a word has bits, or more, with heads of
-/// half a byte: then no test guesses how many words its *last* plane has.
+/// so many bits of flags, as told by its form. `FILL` is how full blocks
+/// tend to be if it matters, and changes no answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed<
     const BYTES: usize,
     const FLAGS: u32,
-    const CROWDED: bool = false,
+    const FILL: u8 = 0,
 > {
     /// R: where fingerprints end even if there is room.
     longest: u32,
@@ -66,8 +72,8 @@ const LONGEST: usize = Block::REMAINDER_BITS as usize;
 /// Bytes in the larger of the blocks.
 pub(crate) const LINE: usize = 64;
 
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
-    Fixed<BYTES, FLAGS, CROWDED>
+impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
+    Fixed<BYTES, FLAGS, FILL>
 {
     const BLOCK: Block = Block {
         flag_bits: FLAGS,
@@ -102,7 +108,9 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         tables
     };
 
-    pub(crate) fn new(shape: Shape) -> Option<Self> {
+    /// The fast way for a shape, if blocks tend to have so many entries, or
+    /// nothing is known about it.
+    pub(crate) fn new(shape: Shape, entries: Option<u32>) -> Option<Self> {
         let Block { block_bits, chains, flag_bits, remainder_bits, .. } =
             shape.block;
         let same = block_bits == Self::BLOCK.block_bits
@@ -110,7 +118,13 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
             && flag_bits == Self::BLOCK.flag_bits
             // The tables end there, and heads are not cut.
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
-            && (!CROWDED || BYTES == 64 && FLAGS != CAPPED && shape.head == 4);
+            && match FILL {
+                CROWDED => BYTES == 64 && FLAGS != CAPPED && shape.head == 4,
+                SPARSE => {
+                    shape.head == 8 && entries.is_some_and(Self::is_sparse)
+                }
+                _ => true,
+            };
         let cap = match shape.form {
             Form::Capped(cap) => cap,
             _ => 0,
@@ -135,6 +149,14 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
             most,
             plans: Self::plans_for(shape.head),
         })
+    }
+
+    /// Whether a block with few entries, two standard deviations below what
+    /// is expected, has more than 8 bits behind heads of 8.
+    fn is_sparse(entries: u32) -> bool {
+        let few = entries.saturating_sub(2 * entries.isqrt());
+        // A bit of *last*, and 17 of fingerprint.
+        few.saturating_mul(1 + 8 + 9) < Self::ARRAY
     }
 
     /// The shape this is the fast way of.
@@ -181,7 +203,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
     ) -> Answer {
         let index = Self::index(block);
         let key = (index, chain, fraction);
-        if CROWDED {
+        if FILL == CROWDED {
             return match self.find_crowded(backend, block, index, chain) {
                 Some(found) => {
                     self.look_at_last(backend, block, found, fraction)
@@ -264,7 +286,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
             };
             let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
             let tail = fraction << head;
-            if tail_matches(backend, block, planes, tail, worn) {
+            let matches = tail_matches::<BYTES, FILL, B>;
+            if matches(backend, block, planes, tail, worn) {
                 return Answer::Maybe;
             }
             equal &= equal - 1;
@@ -332,7 +355,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
     }
 
     /// A lookup in a block with more or fewer entries than expected: in one
-    /// that is not `CROWDED`, more than fit a word.
+    /// that is not [`CROWDED`], more than fit a word.
     #[inline(always)]
     fn look_harder<B: Backend>(
         &self,
@@ -340,7 +363,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
         block: &[u8; BYTES],
         (index, chain, fraction): (u64, u32, u64),
     ) -> Answer {
-        if CROWDED {
+        if FILL == CROWDED {
             if let Some(found) = self.find(backend, block, index, chain) {
                 return self.look_at(backend, block, found, chain, fraction);
             }
@@ -490,15 +513,14 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
 }
 
 /// [`Fixed::look_harder`], out of line.
-struct LookHarder<
-    'a,
-    const BYTES: usize,
-    const FLAGS: u32,
-    const CROWDED: bool,
->(&'a Fixed<BYTES, FLAGS, CROWDED>, &'a [u8; BYTES], (u64, u32, u64));
+struct LookHarder<'a, const BYTES: usize, const FLAGS: u32, const FILL: u8>(
+    &'a Fixed<BYTES, FLAGS, FILL>,
+    &'a [u8; BYTES],
+    (u64, u32, u64),
+);
 
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
-    for LookHarder<'_, BYTES, FLAGS, CROWDED>
+impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Task
+    for LookHarder<'_, BYTES, FLAGS, FILL>
 {
     type Output = Answer;
 
@@ -511,7 +533,7 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Task
 
 /// Compares what is behind the head.
 #[inline(always)]
-fn tail_matches<const BYTES: usize, B: Backend>(
+fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
     backend: B,
     block: &[u8; BYTES],
     planes: Planes,
@@ -519,16 +541,28 @@ fn tail_matches<const BYTES: usize, B: Backend>(
     worn: bool,
 ) -> bool {
     let (mut planes, mut tail) = (planes, tail);
-    while planes.count > 8 {
-        let first = Planes { count: 8, ..planes };
-        if backend.differing(block, first, tail) != 0 {
-            return false;
+    let mut differing;
+    if FILL == SPARSE && planes.count <= 16 {
+        let first = Planes { count: planes.count.min(8), ..planes };
+        let further = Planes {
+            first: planes.first + 8 * planes.stride,
+            count: planes.count.saturating_sub(8),
+            ..planes
+        };
+        differing = backend.differing(block, first, tail);
+        differing |= backend.differing(block, further, tail << 8) << 8;
+    } else {
+        while planes.count > 8 {
+            let first = Planes { count: 8, ..planes };
+            if backend.differing(block, first, tail) != 0 {
+                return false;
+            }
+            planes.count -= 8;
+            planes.first += 8 * planes.stride;
+            tail <<= 8;
         }
-        planes.count -= 8;
-        planes.first += 8 * planes.stride;
-        tail <<= 8;
+        differing = backend.differing(block, planes, tail);
     }
-    let mut differing = backend.differing(block, planes, tail);
     if worn && planes.count > 0 {
         // A 0 in the extra plane, the last one, differs from nothing.
         let wanted = (tail >> (64 - planes.count)) as u32 & 1;

@@ -12,7 +12,10 @@ use alloc::vec::Vec;
 use tamis_theory::tinyset::Block;
 
 use super::contents::Contents;
-use super::{Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State};
+use super::{
+    Answer, CROWDED, Entry, Fixed, Form, Insertion, Repeats, SPARSE, Shape,
+    State,
+};
 use crate::simd::Scalar;
 
 /// SplitMix64, the generator of the reference vectors.
@@ -43,8 +46,8 @@ trait Fast {
     -> Insertion;
 }
 
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Fast
-    for Fixed<BYTES, FLAGS, CROWDED>
+impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Fast
+    for Fixed<BYTES, FLAGS, FILL>
 {
     fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Answer {
         let block = block.try_into().unwrap();
@@ -100,21 +103,32 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Fast
     }
 }
 
+/// The fast way of a shape.
 fn fast(shape: Shape) -> Option<Box<dyn Fast>> {
-    fn boxed<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>(
+    ways(shape).into_iter().next()
+}
+
+/// All that there are.
+fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
+    fn boxed<const BYTES: usize, const FLAGS: u32, const FILL: u8>(
         shape: Shape,
     ) -> Option<Box<dyn Fast>> {
-        Fixed::<BYTES, FLAGS, CROWDED>::new(shape)
+        Fixed::<BYTES, FLAGS, FILL>::new(shape, Some(0))
             .map(|fixed| Box::new(fixed) as _)
     }
-    boxed::<64, 0, true>(shape)
-        .or_else(|| boxed::<64, 2, true>(shape))
-        .or_else(|| boxed::<64, 0, false>(shape))
-        .or_else(|| boxed::<64, 1, false>(shape))
-        .or_else(|| boxed::<64, 2, false>(shape))
-        .or_else(|| boxed::<32, 0, false>(shape))
-        .or_else(|| boxed::<32, 1, false>(shape))
-        .or_else(|| boxed::<32, 2, false>(shape))
+    let ways = [
+        boxed::<64, 0, CROWDED>(shape),
+        boxed::<64, 2, CROWDED>(shape),
+        boxed::<64, 0, SPARSE>(shape),
+        boxed::<64, 2, SPARSE>(shape),
+        boxed::<64, 0, 0>(shape),
+        boxed::<64, 1, 0>(shape),
+        boxed::<64, 2, 0>(shape),
+        boxed::<32, 0, 0>(shape),
+        boxed::<32, 1, 0>(shape),
+        boxed::<32, 2, 0>(shape),
+    ];
+    ways.into_iter().flatten().collect()
 }
 
 fn written(shape: &Shape, state: &State) -> Vec<u8> {
@@ -148,7 +162,20 @@ fn same_in(
     items: u32,
     some: impl Fn(u32, u32) -> u32,
 ) {
-    let fast = fast(shape).unwrap();
+    let ways = ways(shape);
+    assert!(!ways.is_empty());
+    for fast in ways {
+        same_way(&*fast, shape, seed, items, &some);
+    }
+}
+
+fn same_way(
+    fast: &dyn Fast,
+    shape: Shape,
+    seed: u64,
+    items: u32,
+    some: &impl Fn(u32, u32) -> u32,
+) {
     let mut random = Random(seed);
     let mut state = State::Holding(Contents::default());
     let mut block = vec![0; shape.bytes()];

@@ -133,7 +133,7 @@ impl Engine {
 
     #[inline(always)]
     pub(super) fn prefetch(&self, blocks: &[u8], hash: u64, choice: u32) {
-        simd::prefetch(blocks, self.place(hash, choice).start);
+        simd::prefetch::<false>(blocks, self.place(hash, choice).start);
     }
 
     /// Inserts a key unless it is present; whether it was new. A `distinct`
@@ -282,10 +282,17 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
 impl<const BYTES: usize, const TRACKED: bool> Staged
     for View<'_, BYTES, TRACKED>
 {
+    const AHEAD: usize = 64;
+
     #[inline(always)]
-    fn prefetch(&self, hash: u64, round: u32) {
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
+
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
         let blocks = self.blocks.as_flattened();
-        simd::prefetch(blocks, self.block(hash, round) * BYTES);
+        simd::prefetch::<CACHED>(blocks, self.block(hash, round) * BYTES);
     }
 
     #[inline(always)]

@@ -56,8 +56,8 @@ pub(super) trait Blocks: Copy {
     ) -> Insertion;
 }
 
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Blocks
-    for Fixed<BYTES, FLAGS, CROWDED>
+impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
+    for Fixed<BYTES, FLAGS, FILL>
 {
     type Unit = [u8; BYTES];
     type Raw = [u8; BYTES];
@@ -65,7 +65,8 @@ impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool> Blocks
     const SPILL: bool = Self::SPILL;
 
     fn of_second(&self, shape: Shape) -> Option<Self::Second> {
-        Fixed::new(shape)
+        // How full its blocks are matters to few lookups.
+        Fixed::new(shape, None)
     }
 
     #[inline(always)]
@@ -210,8 +211,15 @@ impl<'a, C: Blocks> View<'a, C> {
 }
 
 impl<C: Blocks> Staged for View<'_, C> {
+    const AHEAD: usize = 32;
+
     #[inline(always)]
-    fn prefetch(&self, hash: u64, round: u32) {
+    fn bytes(&self) -> usize {
+        size_of_val(self.units)
+    }
+
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
         let (block, _) = address(hash, self.count);
         let block = match round {
             0 => block,
@@ -221,7 +229,7 @@ impl<C: Blocks> Staged for View<'_, C> {
             }
         };
         let bytes = bytemuck::cast_slice(self.units);
-        prefetch(bytes, block as usize * self.blocks.bytes());
+        prefetch::<CACHED>(bytes, block as usize * self.blocks.bytes());
     }
 
     #[inline(always)]
@@ -410,7 +418,7 @@ impl<C: Blocks> Updated for Store<'_, C> {
         let (block, _) = address(hash, self.geometry.blocks);
         let bytes = bytemuck::cast_slice(self.units);
         let place = (block - self.first) as usize * self.blocks.bytes();
-        prefetch(bytes, place);
+        prefetch::<false>(bytes, place);
     }
 
     #[inline(always)]

@@ -5,7 +5,10 @@ use core::ops::Range;
 
 use tamis_theory::tinyset::Block;
 
-use crate::block::fingerprint::{Fixed, Form, Repeats, Shape};
+use crate::batch::CACHE;
+use crate::block::fingerprint::{
+    CROWDED, Fixed, Form, Repeats, SPARSE, Shape,
+};
 use crate::error::{Error, Result};
 use crate::format::Reader;
 use crate::key::stretch;
@@ -168,7 +171,7 @@ impl Geometry {
                         "expected at most as many blocks as in the first",
                     );
                 }
-                if self.way().is_free() {
+                if self.way(0).is_free() {
                     return invalid(
                         "block bits",
                         "two levels need blocks of 512 or 256 bits, with a \
@@ -199,9 +202,15 @@ impl Geometry {
         }
     }
 
-    /// The fastest way to handle such blocks.
-    pub(super) fn way(&self) -> Way {
-        Way::new(self.shape)
+    /// The fastest way to handle such blocks, if they are made for so many
+    /// items.
+    pub(super) fn way(&self, items: u64) -> Way {
+        let entries = u32::try_from(items / self.blocks.max(1));
+        // While blocks come from memory a wrong guess costs little, and
+        // what is done in order not to guess costs more.
+        let cached = self.payload().is_some_and(|b| b <= CACHE as u64);
+        let entries = entries.ok().filter(|_| cached);
+        Way::new(self.shape, entries)
     }
 }
 
@@ -216,9 +225,11 @@ macro_rules! ways {
         }
 
         impl Way {
-            fn new(shape: Shape) -> Self {
-                None$(.or_else(|| <$blocks>::new(shape).map(Self::$way)))*
-                    .unwrap_or(Self::Free(shape))
+            fn new(shape: Shape, entries: Option<u32>) -> Self {
+                None$(.or_else(|| {
+                    <$blocks>::new(shape, entries).map(Self::$way)
+                }))*
+                .unwrap_or(Self::Free(shape))
             }
         }
 
@@ -236,8 +247,10 @@ macro_rules! ways {
     };
 }
 ways! {
-    PlainCrowd(Fixed<64, 0, true>),
-    ElasticCrowd(Fixed<64, 2, true>),
+    PlainCrowd(Fixed<64, 0, CROWDED>),
+    ElasticCrowd(Fixed<64, 2, CROWDED>),
+    PlainSparse(Fixed<64, 0, SPARSE>),
+    ElasticSparse(Fixed<64, 2, SPARSE>),
     PlainLine(Fixed<64, 0>),
     CappedLine(Fixed<64, 1>),
     ElasticLine(Fixed<64, 2>),
@@ -275,6 +288,8 @@ macro_rules! by_way {
         match $way {
             Way::PlainCrowd($blocks) => $body,
             Way::ElasticCrowd($blocks) => $body,
+            Way::PlainSparse($blocks) => $body,
+            Way::ElasticSparse($blocks) => $body,
             Way::PlainLine($blocks) => $body,
             Way::CappedLine($blocks) => $body,
             Way::ElasticLine($blocks) => $body,

@@ -84,7 +84,7 @@ use crate::storage::Owned;
 #[derive(Debug, Clone)]
 pub struct TinySet<D = Owned> {
     geometry: Geometry,
-    /// Follows from the geometry.
+    /// Follows from the geometry and what the filter is made for.
     way: Way,
     hasher: KeyHasher,
     counts: Counts,
@@ -115,7 +115,7 @@ impl TinySet {
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
         let payload = 0..data.as_ref().len();
-        let way = geometry.way();
+        let way = geometry.way(counts.design_items);
         Ok(Self { geometry, way, hasher, counts, data, payload })
     }
 
@@ -251,7 +251,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         })?;
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let (hasher, counts) = (header.hasher, header.counts);
-        let way = geometry.way();
+        let way = geometry.way(counts.design_items);
         Ok(Self { geometry, way, hasher, counts, data, payload })
     }
 

@@ -203,8 +203,8 @@ fn in_front<const BYTES: usize>(
     [x, y, z, c >> 32, 0, 0, 0, 0]
 }
 
-impl<const BYTES: usize, const FLAGS: u32, const CROWDED: bool>
-    Fixed<BYTES, FLAGS, CROWDED>
+impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
+    Fixed<BYTES, FLAGS, FILL>
 {
     /// Plans with heads of at most a byte, and at most half of one: to make
     /// one takes two dozen steps.
