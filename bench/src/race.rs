@@ -1,5 +1,6 @@
 //! All contenders of a cell, one after another in ever new order.
 
+use std::hint::black_box;
 use std::sync::Mutex;
 use std::thread;
 
@@ -41,6 +42,13 @@ pub(crate) struct Effort {
 
 /// Nanoseconds a timed loop should take at least: the clock costs some 500.
 const LEAST_NS: f64 = 3e6;
+
+/// Bytes that leave nothing else in a cache.
+const EVICTING: usize = 64 << 20;
+
+/// How often a batch has its turn in a round: it takes a fraction of the
+/// time, and one bad moment is more of it.
+const BATCH_TURNS: usize = 4;
 
 /// Keys inserted between two looks at the clock in a large filter, whose
 /// number of keys is a multiple of it.
@@ -125,13 +133,27 @@ pub(crate) fn race(
             }
         }
     }
+    let others = match cell.size {
+        Size::Dram => vec![1u64; EVICTING / 8],
+        _ => Vec::new(),
+    };
     for round in 0..effort.rounds {
         progress.round(cell, round, effort.rounds);
-        random.shuffle(&mut jobs);
-        for job in &mut jobs {
+        let mut turns: Vec<usize> = (0..jobs.len())
+            .flat_map(|job| match jobs[job].mode {
+                Mode::Single => vec![job],
+                Mode::Batch => vec![job; BATCH_TURNS],
+            })
+            .collect();
+        random.shuffle(&mut turns);
+        for turn in turns {
+            let job = &mut jobs[turn];
             let contender = &running[job.contender];
             let (_, queries) = &queries[job.queries];
-            if cell.size != Size::Dram {
+            if cell.size == Size::Dram {
+                // What one before has read of the same lines.
+                black_box(others.iter().step_by(8).sum::<u64>());
+            } else {
                 // What the one before has pushed out of the cache.
                 contender.ask(queries, job.mode, 1);
             }
