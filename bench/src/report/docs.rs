@@ -49,7 +49,8 @@ pub(crate) fn docs(run: &Run, rows: &[Row]) -> Result<String> {
 
 The worst cell of each; more than \"wanted\" is not reached. Against the
 roofline: batches in DRAM. Against sbbf-rs: in the caches, where a batch of
-ours counts against its single lookups, because it has no other.
+ours counts against its single lookups, because it has no other. What keeps
+the others from being reached is in [limits](limits.md).
 
 ";
     text += &goals(rows)?;
@@ -123,8 +124,8 @@ each section gives.
 
 * **roofline**: one load of a random line of 64 bytes per key from as much
   memory as the blocked filter has, its address computed from a hash; in
-  batches with the same prefetch as tamis. Nothing that reads memory at
-  random is faster.
+  batches with the same prefetch as the Bloom filters of tamis. Nothing that
+  reads memory at random is faster.
 * **Equal footing**: every filter is the smallest one its crate offers for
   the target. Bits per key are the bytes the allocator gave out, the rate is
   measured with keys that are not members. `!` marks a rate that misses the
@@ -139,9 +140,11 @@ each section gives.
   one, into a filter that fills up (in DRAM: into the last percent).
   **build**: everything in the fastest way documented, allocation
   included.{build}
-* Filters run in turn, in a new random order each round. Each loop's answers
-  are compared with those of a lookup of each key alone; a lost key ends the
-  run.
+* Filters run in turn, in a new random order each round, batches four times a
+  round. In the caches a loop runs once before it is timed; in DRAM other
+  memory is read first, so that no line is left in a cache. Each loop's
+  answers are compared with those of a lookup of each key alone; a lost key
+  ends the run.
 "
     )
 }

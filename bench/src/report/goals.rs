@@ -24,7 +24,7 @@ const CACHES: &[Size] = &[Size::L2, Size::L3];
 const MEMORY: &[Size] = &[Size::Dram];
 const HASHES: &[KeyType] = &[KeyType::Hash];
 
-const GOALS: [Goal; 13] = [
+const GOALS: [Goal; 15] = [
     roofline("blocked", &["miss"], |_| Ok(1.15)),
     roofline("split", &["miss"], |_| Ok(1.15)),
     sbbf("blocked-as-sbbf", &["miss"], Mode::Batch, |_| Ok(1.6)),
@@ -33,6 +33,8 @@ const GOALS: [Goal; 13] = [
     ahead("blocked", "fastbloom-atomic", &["hit", "miss", "mixed"]),
     ahead("tinyset", "qfilter", &["hit", "miss", "insert"]),
     ahead("tinyset", "cuckoofilter", &["hit", "miss", "insert"]),
+    sbbf("tinyset", &["miss"], Mode::Batch, |_| Ok(3.0)),
+    sbbf("tinyset", &["hit"], Mode::Batch, |_| Ok(4.0)),
     sbbf("tinyset", &["miss"], Mode::Single, |_| Ok(3.0)),
     sbbf("tinyset", &["hit"], Mode::Single, |_| Ok(4.0)),
     roofline("tinyset", &["miss"], |_| Ok(1.6)),
