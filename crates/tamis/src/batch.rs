@@ -37,8 +37,8 @@ pub(crate) trait Staged: Copy {
     /// How many keys ahead a block is asked for if it is in memory.
     ///
     /// Far enough that the processor has as many lines on their way as it
-    /// can. But of more than some seventy lines it forgets where their
-    /// pages are, which a test notices that waits for its block.
+    /// can; nearer for tests that wait for their block even when it is
+    /// there. See `docs/limits.md`.
     const AHEAD: usize;
 
     /// Bytes up to which nothing needs to be asked for, since the processor
