@@ -292,9 +292,9 @@ fn cells(cli: &Cli) -> Vec<Cell> {
 
 fn effort(size: Size, quick: bool) -> Effort {
     let (fills, rounds) = match (size, quick) {
-        (Size::L2, true) => (2, 5),
-        (Size::L3, true) => (1, 3),
-        (Size::Dram, true) => (1, 6),
+        (Size::L2, true) => (6, 5),
+        (Size::L3, true) => (3, 4),
+        (Size::Dram, true) => (1, 5),
         (Size::L2, false) => (7, 15),
         (Size::L3, false) => (3, 11),
         (Size::Dram, false) => (1, 7),
