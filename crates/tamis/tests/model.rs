@@ -740,3 +740,29 @@ fn batches_of_every_length_agree_with_single_lookups() {
         }
     }
 }
+
+/// Filters too large for a cache ask for their blocks in another way.
+#[test]
+fn batches_of_large_filters_say_what_single_lookups_say() {
+    fn check<F: Insert>(mut filter: F) {
+        assert!(filter.stats().bytes > 16 << 20);
+        let members: Vec<u64> = (0..20_000).collect();
+        filter.insert_batch(&members);
+        let keys: Vec<u64> = (0..40_000).map(|key| key ^ 1).collect();
+        // Around what is handled together, and around how far ahead.
+        for len in [0, 1, 7, 31, 33, 63, 64, 65, 4095, 4097, keys.len()] {
+            let found = filter.contains_batch(&keys[..len]);
+            assert_eq!(found.len(), len);
+            for (key, found) in keys.iter().zip(found) {
+                assert_eq!(found, filter.contains(key), "{key} of {len}");
+                assert!(found || *key >= 20_000, "lost {key}");
+            }
+        }
+    }
+    let (items, fpr) = (10_000_000, 0.0001);
+    check(Bloom::builder().items(items).fpr(fpr).build().unwrap());
+    check(Blocked::builder().items(items).fpr(fpr).build().unwrap());
+    check(Split::builder().items(items).fpr(fpr).build().unwrap());
+    check(tamis::Balanced::builder().items(items).fpr(fpr).build().unwrap());
+    check(TinySet::builder().items(items).fpr(fpr).build().unwrap());
+}
