@@ -26,10 +26,10 @@ const CHUNK: usize = 4096;
 pub(crate) enum Step {
     /// Certainly absent.
     No = 0,
-    /// Maybe present.
-    Yes = 1,
     /// The next round decides.
-    Next = 2,
+    Next = 1,
+    /// Maybe present.
+    Yes = 2,
 }
 
 /// A structure seen as rounds of block reads.
@@ -45,20 +45,33 @@ pub(crate) trait Staged: Copy {
     /// looks far enough ahead by itself.
     const UNASKED: usize = 0;
 
+    /// The first round, which every key goes through, and the others: what
+    /// they need, in so few words that a loop keeps them in registers.
+    type First: Round;
+    type Later: Round;
+
     /// Bytes of all blocks.
     fn bytes(&self) -> usize;
 
-    /// Asks for the block that `round` of this lookup will read.
-    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32);
+    fn first(&self) -> Self::First;
 
-    /// Performs one round.
-    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step;
+    /// The `number`-th round, from one.
+    fn later(&self, number: u32) -> Self::Later;
 
     /// Whether one round decides every lookup.
     #[inline(always)]
     fn is_one_round(&self) -> bool {
         false
     }
+}
+
+/// One of the rounds.
+pub(crate) trait Round: Copy {
+    /// Asks for the block that this round of a lookup will read.
+    fn prefetch<const CACHED: bool>(&self, hash: u64);
+
+    /// Performs the round.
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step;
 }
 
 /// One lookup.
@@ -68,11 +81,11 @@ pub(crate) fn all_rounds<S: Staged, B: Backend>(
     backend: B,
     hash: u64,
 ) -> bool {
-    let mut step = structure.step(backend, hash, 0);
-    let mut round = 0;
+    let mut step = structure.first().step(backend, hash);
+    let mut number = 0;
     while step == Step::Next {
-        round += 1;
-        step = structure.step(backend, hash, round);
+        number += 1;
+        step = structure.later(number).step(backend, hash);
     }
     step == Step::Yes
 }
@@ -90,34 +103,21 @@ pub(crate) fn contains_all<S: Staged>(
         #[inline(always)]
         fn run<B: Backend>(self, backend: B) {
             let Self(structure, hashes, found) = self;
-            if structure.bytes() <= S::UNASKED && !structure.is_one_round() {
+            if structure.is_one_round() {
+                let round = structure.first();
+                let outcomes = found;
+                OneRound { structure, round, hashes, outcomes }.go(backend);
+            } else if structure.bytes() <= S::UNASKED {
                 // Then survivors need not be put off, either.
                 for (&hash, found) in hashes.iter().zip(found) {
                     *found = all_rounds(structure, backend, hash);
                 }
-                return;
-            }
-            if structure.is_one_round() {
-                return one_round(structure, backend, hashes, 0, found);
-            }
-            let mut steps = vec![Step::No; hashes.len().min(CHUNK)];
-            let mut survivors = Survivors::default();
-            for (hashes, found) in
-                hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
-            {
-                let steps = &mut steps[..hashes.len()];
-                one_round(structure, backend, hashes, 0, steps);
-                for (found, &step) in found.iter_mut().zip(&*steps) {
-                    *found = step == Step::Yes;
-                }
-                survivors.after_first(hashes, steps);
-                let mut round = 1;
-                while !survivors.hashes.is_empty() {
-                    let hashes = &survivors.hashes[..];
-                    let steps = &mut steps[..hashes.len()];
-                    one_round(structure, backend, hashes, round, steps);
-                    survivors.after(steps, found);
-                    round += 1;
+            } else {
+                let mut survivors = Survivors::of(hashes.len());
+                for (hashes, found) in
+                    hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
+                {
+                    survivors.look_up(structure, backend, hashes, found);
                 }
             }
         }
@@ -133,10 +133,10 @@ trait Outcome {
     fn of(step: Step) -> Self;
 }
 
-impl Outcome for Step {
+impl Outcome for u8 {
     #[inline(always)]
     fn of(step: Step) -> Self {
-        step
+        step as u8
     }
 }
 
@@ -154,124 +154,166 @@ impl Outcome for bool {
 /// a store of which nobody knows where it goes until a block has come, and
 /// what is asked for meanwhile would wait for that. And a branch would be
 /// guessed wrong all the time.
-#[inline(always)]
-fn one_round<S: Staged, B: Backend, O: Outcome>(
+struct OneRound<'a, S, R, O> {
     structure: S,
-    backend: B,
-    hashes: &[u64],
-    round: u32,
-    outcomes: &mut [O],
-) {
-    match structure.bytes() {
-        bytes if bytes <= S::UNASKED => {
-            step_all(structure, backend, hashes, round, outcomes);
-        }
-        ..=CACHE => {
-            ask_and_step::<_, _, _, true>(
-                structure, backend, hashes, round, outcomes,
-            );
-        }
-        _ => {
-            ask_and_step::<_, _, _, false>(
-                structure, backend, hashes, round, outcomes,
-            );
+    round: R,
+    hashes: &'a [u64],
+    outcomes: &'a mut [O],
+}
+
+impl<S: Staged, R: Round, O: Outcome> OneRound<'_, S, R, O> {
+    /// Out of line, so that the loop has the registers for itself.
+    #[inline(always)]
+    fn go<B: Backend>(self, backend: B) {
+        match self.structure.bytes() {
+            bytes if bytes <= S::UNASKED => backend.outline(Unasked(self)),
+            ..=CACHE => backend.outline(Asked::<_, _, _, true>(self)),
+            _ => backend.outline(Asked::<_, _, _, false>(self)),
         }
     }
 }
 
-/// One round, each block asked for a little earlier.
-#[inline(always)]
-fn ask_and_step<S: Staged, B: Backend, O: Outcome, const CACHED: bool>(
-    structure: S,
-    backend: B,
-    hashes: &[u64],
-    round: u32,
-    outcomes: &mut [O],
-) {
-    let ahead = if CACHED { AHEAD } else { S::AHEAD };
-    let (first, later) = hashes.split_at(hashes.len().min(ahead));
-    for &hash in first {
-        structure.prefetch::<CACHED>(hash, round);
+/// Blocks that come by themselves.
+struct Unasked<'a, S, R, O>(OneRound<'a, S, R, O>);
+
+impl<S: Staged, R: Round, O: Outcome> Task for Unasked<'_, S, R, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) {
+        let Self(OneRound { round, hashes, outcomes, .. }) = self;
+        step_all(round, backend, hashes, outcomes);
     }
-    // Those that have another to fetch for, and those that do not: nobody
-    // has to ask at every key.
-    let (early, late) = outcomes.split_at_mut(later.len());
-    // Windows, where two iterators would be one more address to keep.
-    for (window, outcome) in hashes.windows(ahead + 1).zip(early) {
-        structure.prefetch::<CACHED>(window[ahead], round);
-        *outcome = O::of(structure.step(backend, window[0], round));
+}
+
+/// Each block asked for a little earlier.
+struct Asked<'a, S, R, O, const CACHED: bool>(OneRound<'a, S, R, O>);
+
+impl<S: Staged, R: Round, O: Outcome, const CACHED: bool> Task
+    for Asked<'_, S, R, O, CACHED>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) {
+        let Self(OneRound { round, hashes, outcomes, .. }) = self;
+        let ahead = if CACHED { AHEAD } else { S::AHEAD };
+        let (first, later) = hashes.split_at(hashes.len().min(ahead));
+        for &hash in first {
+            round.prefetch::<CACHED>(hash);
+        }
+        // Those that have another to fetch for, and those that do not:
+        // nobody has to ask at every key.
+        let (early, late) = outcomes.split_at_mut(later.len());
+        // Windows, where two iterators would be one more address to keep.
+        for (window, outcome) in hashes.windows(ahead + 1).zip(early) {
+            round.prefetch::<CACHED>(window[ahead]);
+            *outcome = O::of(round.step(backend, window[0]));
+        }
+        step_all(round, backend, &hashes[later.len()..], late);
     }
-    step_all(structure, backend, &hashes[later.len()..], round, late);
 }
 
 #[inline(always)]
-fn step_all<S: Staged, B: Backend, O: Outcome>(
-    structure: S,
+fn step_all<R: Round, B: Backend, O: Outcome>(
+    round: R,
     backend: B,
     hashes: &[u64],
-    round: u32,
     outcomes: &mut [O],
 ) {
     for (&hash, outcome) in hashes.iter().zip(outcomes) {
-        *outcome = O::of(structure.step(backend, hash, round));
+        *outcome = O::of(round.step(backend, hash));
     }
 }
 
 /// The keys of a chunk that need another round.
-#[derive(Default)]
 struct Survivors {
+    /// What a round said of each key; whole groups.
+    steps: Vec<u8>,
     hashes: Vec<u64>,
     /// Where in the chunk, below [`CHUNK`].
     indices: Vec<u16>,
 }
 
+/// Steps that are looked at together.
+const GROUP: usize = 64;
+
 impl Survivors {
-    /// Those of a chunk.
-    fn after_first(&mut self, hashes: &[u64], steps: &[Step]) {
-        self.hashes.clear();
-        self.indices.clear();
-        for (at, steps) in steps.chunks(64).enumerate() {
-            let mut going_on = going_on(steps);
+    /// Room for chunks of that many keys.
+    fn of(keys: usize) -> Self {
+        let most = keys.min(CHUNK).next_multiple_of(GROUP);
+        let (steps, hashes) = (vec![0; most], vec![0; most]);
+        Self { steps, hashes, indices: vec![0; most] }
+    }
+
+    /// All rounds of a chunk.
+    #[inline(always)]
+    fn look_up<S: Staged, B: Backend>(
+        &mut self,
+        structure: S,
+        backend: B,
+        chunk: &[u64],
+        found: &mut [bool],
+    ) {
+        let steps = &mut self.steps[..chunk.len()];
+        OneRound {
+            structure,
+            round: structure.first(),
+            hashes: chunk,
+            outcomes: &mut *steps,
+        }
+        .go(backend);
+        for (found, &step) in found.iter_mut().zip(&*steps) {
+            *found = step == Step::Yes as u8;
+        }
+        let mut count = self.gather::<_, true>(backend, chunk, chunk.len());
+        let mut number = 1;
+        while count > 0 {
+            let steps = &mut self.steps[..count];
+            OneRound {
+                structure,
+                round: structure.later(number),
+                hashes: &self.hashes[..count],
+                outcomes: &mut *steps,
+            }
+            .go(backend);
+            for (&index, &step) in self.indices.iter().zip(&*steps) {
+                found[usize::from(index)] = step == Step::Yes as u8;
+            }
+            count = self.gather::<_, false>(backend, chunk, count);
+            number += 1;
+        }
+    }
+
+    /// Keeps those of `keys` that go on, and says how many. They are all
+    /// keys of the `chunk` if it is its `FIRST` round.
+    #[inline(always)]
+    fn gather<B: Backend, const FIRST: bool>(
+        &mut self,
+        backend: B,
+        chunk: &[u64],
+        keys: usize,
+    ) -> usize {
+        let Self { steps, hashes, indices } = self;
+        let steps = &mut steps[..keys.next_multiple_of(GROUP)];
+        steps[keys..].fill(Step::No as u8);
+        let mut count = 0;
+        for (at, group) in bytemuck::cast_slice(steps).iter().enumerate() {
+            let mut going_on = backend.low_bits(group);
             while going_on != 0 {
-                let index = 64 * at + going_on.trailing_zeros() as usize;
-                self.hashes.push(hashes[index]);
-                self.indices.push(index as u16);
+                let place = GROUP * at + going_on.trailing_zeros() as usize;
+                let index = match FIRST {
+                    true => place as u16,
+                    false => indices[place],
+                };
+                hashes[count] = chunk[usize::from(index)];
+                indices[count] = index;
+                count += 1;
                 going_on &= going_on - 1;
             }
         }
+        count
     }
-
-    /// Those of the survivors; the answers of the others go to `found`.
-    fn after(&mut self, steps: &[Step], found: &mut [bool]) {
-        let mut count = 0;
-        for (at, &step) in steps.iter().enumerate() {
-            let (hash, index) = (self.hashes[at], self.indices[at]);
-            found[usize::from(index)] = step == Step::Yes;
-            // Written in any case: which go on, nobody could guess.
-            (self.hashes[count], self.indices[count]) = (hash, index);
-            count += usize::from(step == Step::Next);
-        }
-        self.hashes.truncate(count);
-        self.indices.truncate(count);
-    }
-}
-
-/// A one for each of up to 64 lookups that goes on.
-fn going_on(steps: &[Step]) -> u64 {
-    let mut ones = 0;
-    let (eights, rest) = steps.split_at(steps.len() / 8 * 8);
-    for (at, steps) in eights.chunks_exact(8).enumerate() {
-        let bytes = core::array::from_fn(|i| steps[i] as u8);
-        let next = u64::from_le_bytes(bytes) >> 1 & 0x0101_0101_0101_0101;
-        // The product has the sum of all bytes in its highest, each with a
-        // bit of its own.
-        let byte = next.wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        ones |= byte << (8 * at);
-    }
-    for (at, &step) in rest.iter().enumerate() {
-        ones |= u64::from(step == Step::Next) << (eights.len() + at);
-    }
-    ones
 }
 
 /// Something that is changed item by item.

@@ -19,6 +19,10 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn outline<T: Task>(self, task: T) -> T::Output;
 
+    /// The lowest bit of each byte.
+    #[doc(hidden)]
+    fn low_bits(self, bytes: &[u8; 64]) -> u64;
+
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
     /// 64 bytes.
     #[doc(hidden)]
@@ -92,6 +96,20 @@ impl Backend for Scalar {
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {
         task.run(self)
+    }
+
+    #[inline(always)]
+    fn low_bits(self, bytes: &[u8; 64]) -> u64 {
+        let mut bits = 0;
+        for (at, bytes) in bytes.chunks_exact(8).enumerate() {
+            let low = core::array::from_fn(|i| bytes[i] & 1);
+            // The product has the sum of all bytes in its highest, each
+            // with a bit of its own.
+            let low = u64::from_le_bytes(low);
+            bits |=
+                (low.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
+        }
+        bits
     }
 
     #[inline(always)]
@@ -176,7 +194,7 @@ pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         match Avx2::new() {
-            Some(backend) => backend.outline(task),
+            Some(backend) => x86::run(backend, task),
             // Out of line too: its registers would have to be saved in
             // front of the branch.
             None => Scalar.outline(task),
@@ -265,9 +283,29 @@ mod x86 {
     }
 
     impl Backend for Avx2 {
-        #[inline(always)]
+        // The compiler ignores `inline(never)` at functions with features
+        // of their own where the caller has them too; not at this one.
+        #[inline(never)]
         fn outline<T: Task>(self, task: T) -> T::Output {
             run(self, task)
+        }
+
+        #[inline(always)]
+        fn low_bits(self, bytes: &[u8; 64]) -> u64 {
+            use core::arch::x86_64::{
+                _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16,
+            };
+            let half = |at: usize| {
+                let half: &[u8] = &bytes[at..at + 32];
+                // SAFETY: a value of type `Avx2` says that AVX2 is there;
+                // the load is an unaligned one of the 32 bytes of `half`.
+                let bits = unsafe {
+                    let half = _mm256_loadu_si256(half.as_ptr().cast());
+                    _mm256_movemask_epi8(_mm256_slli_epi16::<7>(half))
+                };
+                u64::from(bits as u32)
+            };
+            half(0) | half(32) << 32
         }
 
         #[inline(always)]
@@ -362,6 +400,31 @@ mod x86 {
                 true => _mm_prefetch::<_MM_HINT_T0>(address),
                 false => _mm_prefetch::<_MM_HINT_T1>(address),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(backend: impl Backend) {
+        proptest!(|(bytes: [u8; 64])| {
+            let bits = backend.low_bits(&bytes);
+            for (at, byte) in bytes.iter().enumerate() {
+                prop_assert_eq!(bits >> at & 1, u64::from(byte & 1));
+            }
+        });
+    }
+
+    #[test]
+    fn low_bits_are_those_of_the_bytes() {
+        check(Scalar);
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        match Avx2::new() {
+            Some(backend) => check(backend),
+            None => eprintln!("this processor has no AVX2: not tested"),
         }
     }
 }

@@ -13,6 +13,21 @@ pub(crate) const LINE: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; LINE]);
 
+/// The blocks of a payload that starts there, with whatever is behind it.
+///
+/// The payload's length was checked when the filter was made, and no key
+/// has a block outside it. To check again would be some of the instructions
+/// of a single lookup.
+#[inline(always)]
+pub(crate) fn blocks_from<const BYTES: usize>(
+    data: &[u8],
+    start: usize,
+) -> &[[u8; BYTES]] {
+    let bytes = &data[start..];
+    let whole = bytes.len() - bytes.len() % BYTES;
+    bytemuck::cast_slice(&bytes[..whole])
+}
+
 /// Bytes owned by a structure, aligned to a cache line so that a block
 /// never straddles two.
 ///

@@ -9,13 +9,13 @@ use tamis_theory::Prediction;
 use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
-use crate::batch::{self, Staged, Step, Updated};
+use crate::batch::{self, Round, Staged, Step, Updated};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::simd::{Backend, Task, dispatch, prefetch};
-use crate::storage::Owned;
+use crate::storage::{Owned, blocks_from};
 
 /// The shape of an array of Bloom blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -593,8 +593,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
 
     #[inline(always)]
     fn view<const BYTES: usize>(&self) -> View<'_, L, BYTES> {
-        // Whole blocks: the length was checked when the filter was made.
-        let blocks = bytemuck::cast_slice(self.blocks());
+        let blocks = blocks_from(self.data.as_ref(), self.payload.start);
         View { layout: self.layout, blocks }
     }
 
@@ -629,12 +628,15 @@ struct View<'a, L, const BYTES: usize> {
     blocks: &'a [[u8; BYTES]],
 }
 
-impl<L: Layout, const BYTES: usize> Staged for View<'_, L, BYTES> {
+impl<'a, L: Layout, const BYTES: usize> Staged for View<'a, L, BYTES> {
     const AHEAD: usize = 64;
     /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.
     const UNASKED: usize = 1 << 20;
+
+    type First = Part<'a, L, BYTES, true>;
+    type Later = Part<'a, L, BYTES, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -642,22 +644,55 @@ impl<L: Layout, const BYTES: usize> Staged for View<'_, L, BYTES> {
     }
 
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
-        let (block, _) = self.layout.part::<BYTES>(hash, round);
-        prefetch::<CACHED>(self.blocks.as_flattened(), block as usize * BYTES);
+    fn first(&self) -> Self::First {
+        Part { view: *self, part: 0 }
+    }
+
+    #[inline(always)]
+    fn later(&self, part: u32) -> Self::Later {
+        Part { view: *self, part }
     }
 
     #[inline(always)]
     fn is_one_round(&self) -> bool {
         self.layout.parts() == 1
     }
+}
+
+/// The round that looks at one part of each key. Which one the `FIRST` is
+/// need not be asked at each of them.
+#[derive(Clone, Copy)]
+struct Part<'a, L, const BYTES: usize, const FIRST: bool> {
+    view: View<'a, L, BYTES>,
+    part: u32,
+}
+
+impl<L: Layout, const BYTES: usize, const FIRST: bool>
+    Part<'_, L, BYTES, FIRST>
+{
+    #[inline(always)]
+    fn number(&self) -> u32 {
+        if FIRST { 0 } else { self.part }
+    }
+}
+
+impl<L: Layout, const BYTES: usize, const FIRST: bool> Round
+    for Part<'_, L, BYTES, FIRST>
+{
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+        let View { layout, blocks } = self.view;
+        let (block, _) = layout.part::<BYTES>(hash, self.number());
+        prefetch::<CACHED>(blocks.as_flattened(), block as usize * BYTES);
+    }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
-        let (block, probe) = self.layout.part::<BYTES>(hash, round);
-        if !probe.covered(backend, &self.blocks[block as usize]) {
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        let View { layout, blocks } = self.view;
+        let (block, probe) = layout.part::<BYTES>(hash, self.number());
+        if !probe.covered(backend, &blocks[block as usize]) {
             Step::No
-        } else if round + 1 < self.layout.parts() {
+        } else if self.number() + 1 < layout.parts() {
             Step::Next
         } else {
             Step::Yes

@@ -15,7 +15,7 @@ mod single;
 
 pub(crate) use admission::{Admission, ticket};
 pub(crate) use pair::Pair;
-pub(crate) use proposals::{Level, MAX_CHOICES, Proposals};
+pub(crate) use proposals::{Level, MAX_CHOICES, Proposals, other};
 pub(crate) use scattered::Scattered;
 pub use scheme::Scheme;
 pub(crate) use scheme::{Wish, divide};

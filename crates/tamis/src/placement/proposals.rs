@@ -74,7 +74,7 @@ impl Proposals {
     pub(crate) fn block(&self, hash: u64, choice: u32) -> u64 {
         let hash = match choice {
             0 => hash,
-            _ => stretch(hash, CHOICE_STREAM + choice as usize),
+            _ => other(hash, choice),
         };
         self.level(choice).block(hash)
     }
@@ -84,6 +84,12 @@ impl Proposals {
     pub(crate) fn level(&self, choice: u32) -> Level {
         self.levels[choice as usize % MAX_CHOICES]
     }
+}
+
+/// The hash that chooses the `choice`-th block, after the first.
+#[inline(always)]
+pub(crate) fn other(hash: u64, choice: u32) -> u64 {
+    stretch(hash, CHOICE_STREAM + choice as usize)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m256i, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
+    __m256i, _bzhi_u32, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
     _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
     _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
     _mm256_movemask_ps, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
@@ -15,24 +15,41 @@ use core::arch::x86_64::{
 };
 
 use super::{LANES, Probes};
-use crate::simd::Avx2;
+use crate::simd::{Avx2, Backend, Task};
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
 #[inline(always)]
 pub(crate) fn all_set(proof: Avx2, block: &[u8], probes: Probes) -> bool {
-    if !group_set(proof, block, probes, 0) {
-        return false;
-    }
-    let mut group = 1;
-    // Hardly a key that is not there gets here, and with up to eight
-    // positions none.
-    while group * LANES < probes.count {
-        if !group_set(proof, block, probes, group) {
-            return false;
+    // Hardly a key that is not there gets behind the first group.
+    group_set(proof, block, probes, 0)
+        && (probes.count <= LANES || group_set(proof, block, probes, 1))
+        && (probes.count <= 2 * LANES
+            || proof.outline(Rest { proof, block, probes }))
+}
+
+/// The groups behind the second: rates far below one in ten thousand. Out
+/// of line, since a loop would take registers from all lookups.
+struct Rest<'a> {
+    proof: Avx2,
+    block: &'a [u8],
+    probes: Probes,
+}
+
+impl Task for Rest<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, _: B) -> bool {
+        let Self { proof, block, probes } = self;
+        let mut group = 2;
+        while group * LANES < probes.count {
+            if !group_set(proof, block, probes, group) {
+                return false;
+            }
+            group += 1;
         }
-        group += 1;
+        true
     }
-    true
 }
 
 /// Whether the `group`-th eight positions are set, or what there is of them.
@@ -40,7 +57,7 @@ pub(crate) fn all_set(proof: Avx2, block: &[u8], probes: Probes) -> bool {
 fn group_set(_proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
     let (a, b) = probes.words(group);
     let left = probes.count - group * LANES;
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` says that AVX2 and BMI2 are there.
     unsafe {
         let at = positions(a, b, probes.bits);
         if let Ok(wide) = block.try_into() {
@@ -78,7 +95,7 @@ unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
 ///
 /// # Safety
 ///
-/// The processor must have AVX2.
+/// The processor must have AVX2 and BMI2.
 #[inline(always)]
 unsafe fn covers(found: __m256i, at: __m256i, count: u32) -> bool {
     // SAFETY: AVX2 by this function's contract.
@@ -87,17 +104,18 @@ unsafe fn covers(found: __m256i, at: __m256i, count: u32) -> bool {
         let found = _mm256_sllv_epi32(found, up);
         _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
     };
-    let wanted = 0xff >> (LANES - count.min(LANES));
+    // SAFETY: BMI2 by this function's contract.
+    let wanted = unsafe { _bzhi_u32(0xff, count) };
     !ones & wanted == 0
 }
 
 /// # Safety
 ///
-/// The processor must have AVX2.
+/// The processor must have AVX2 and BMI2.
 #[inline(always)]
 unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
     let [lower, upper] = [block.as_ptr(), block[32..].as_ptr()];
-    // SAFETY: AVX2 by this function's contract; both loads are unaligned
+    // SAFETY: AVX2 and BMI2 by this function's contract; both loads are unaligned
     // loads of 32 bytes inside the 64 of `block`.
     unsafe {
         let lower = _mm256_loadu_si256(lower.cast());
@@ -116,10 +134,10 @@ unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
 
 /// # Safety
 ///
-/// The processor must have AVX2.
+/// The processor must have AVX2 and BMI2.
 #[inline(always)]
 unsafe fn covers_256(block: &[u8; 32], at: __m256i, count: u32) -> bool {
-    // SAFETY: AVX2 by this function's contract; the load is an unaligned
+    // SAFETY: AVX2 and BMI2 by this function's contract; the load is an unaligned
     // load of the 32 bytes of `block`.
     unsafe {
         let words = _mm256_loadu_si256(block.as_ptr().cast());

@@ -24,6 +24,15 @@ pub(crate) const CROWDED: u8 = 1;
 /// are bytes: no test guesses which.
 pub(crate) const SPARSE: u8 = 2;
 
+/// What is known of blocks before there are any.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Of a block, in the mean.
+    pub(crate) entries: u32,
+    /// Whether all blocks are likely to be in a cache.
+    pub(crate) cached: bool,
+}
+
 /// What a lookup in one block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -108,9 +117,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         tables
     };
 
-    /// The fast way for a shape, if blocks tend to have so many entries, or
-    /// nothing is known about it.
-    pub(crate) fn new(shape: Shape, entries: Option<u32>) -> Option<Self> {
+    /// The fast way for a shape, if that is what is expected of its blocks.
+    pub(crate) fn new(shape: Shape, expected: Expected) -> Option<Self> {
         let Block { block_bits, chains, flag_bits, remainder_bits, .. } =
             shape.block;
         let same = block_bits == Self::BLOCK.block_bits
@@ -119,10 +127,13 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             // The tables end there, and heads are not cut.
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
             && match FILL {
-                CROWDED => BYTES == 64 && FLAGS != CAPPED && shape.head == 4,
-                SPARSE => {
-                    shape.head == 8 && entries.is_some_and(Self::is_sparse)
+                CROWDED => {
+                    BYTES == 64
+                        && FLAGS != CAPPED
+                        && shape.head == 4
+                        && Self::is_crowded(expected)
                 }
+                SPARSE => shape.head == 8 && Self::is_sparse(expected),
                 _ => true,
             };
         let cap = match shape.form {
@@ -151,12 +162,22 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         })
     }
 
+    /// Whether more than about one block in eleven has more entries than a
+    /// word has bits: it is above the mean by 1.3 standard deviations. A
+    /// wrong guess is worth a third of a lookup times that.
+    fn is_crowded(Expected { entries, .. }: Expected) -> bool {
+        entries.saturating_add(13 * entries.isqrt() / 10) > 63
+    }
+
     /// Whether a block with few entries, two standard deviations below what
     /// is expected, has more than 8 bits behind heads of 8.
-    fn is_sparse(entries: u32) -> bool {
+    ///
+    /// While blocks come from memory a wrong guess costs little, and what
+    /// is done in order not to guess costs more.
+    fn is_sparse(Expected { entries, cached }: Expected) -> bool {
         let few = entries.saturating_sub(2 * entries.isqrt());
         // A bit of *last*, and 17 of fingerprint.
-        few.saturating_mul(1 + 8 + 9) < Self::ARRAY
+        cached && few.saturating_mul(1 + 8 + 9) < Self::ARRAY
     }
 
     /// The shape this is the fast way of.

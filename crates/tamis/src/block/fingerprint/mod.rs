@@ -48,7 +48,9 @@ pub(crate) mod scalar;
 mod summary;
 
 pub(crate) use contents::{Entry, State};
-pub(crate) use fixed::{Answer, CROWDED, Fixed, Insertion, Repeats, SPARSE};
+pub(crate) use fixed::{
+    Answer, CROWDED, Expected, Fixed, Insertion, Repeats, SPARSE,
+};
 pub(crate) use summary::Summary;
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use tamis_theory::tinyset::Block;
 
 use super::contents::Contents;
 use super::{
-    Answer, CROWDED, Entry, Fixed, Form, Insertion, Repeats, SPARSE, Shape,
-    State,
+    Answer, CROWDED, Entry, Expected, Fixed, Form, Insertion, Repeats, SPARSE,
+    Shape, State,
 };
 use crate::simd::Scalar;
 
@@ -113,7 +113,9 @@ fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
     fn boxed<const BYTES: usize, const FLAGS: u32, const FILL: u8>(
         shape: Shape,
     ) -> Option<Box<dyn Fast>> {
-        Fixed::<BYTES, FLAGS, FILL>::new(shape, Some(0))
+        let entries = if FILL == CROWDED { 64 } else { 0 };
+        let expected = Expected { entries, cached: true };
+        Fixed::<BYTES, FLAGS, FILL>::new(shape, expected)
             .map(|fixed| Box::new(fixed) as _)
     }
     let ways = [

@@ -1,11 +1,11 @@
 //! The walk of a key through its blocks.
 
 use super::shape::{Refusal, Shape, Tally};
-use crate::batch::{Staged, Step};
+use crate::batch::{self, Staged, Step};
 use crate::block::bloom::{BlockProbe, Probes};
 use crate::block::guarded::Division;
 use crate::overflow::{List, ListView, Overflow};
-use crate::placement::{Level, MAX_CHOICES, Proposals, ticket};
+use crate::placement::{Level, MAX_CHOICES, Proposals, other, reduce, ticket};
 use crate::simd;
 use crate::simd::Backend;
 use crate::summary::tracking;
@@ -247,11 +247,6 @@ impl Round {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a, const BYTES: usize, const TRACKED: bool> {
     engine: &'a Engine,
-    /// Of the first round, which every key goes through, and of all: not
-    /// behind a reference, so that a loop need not read them again.
-    first: Round,
-    level: Level,
-    probes: u32,
     blocks: &'a [[u8; BYTES]],
     list: ListView<'a>,
 }
@@ -263,26 +258,33 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
         blocks: &'a [[u8; BYTES]],
         list: ListView<'a>,
     ) -> Self {
-        let first = *engine.round(0);
-        let level = engine.proposals.level(0);
-        let probes = engine.probes;
-        Self { engine, first, level, probes, blocks, list }
+        Self { engine, blocks, list }
     }
 
     #[inline(always)]
-    fn block(&self, hash: u64, round: u32) -> usize {
-        let block = match round {
-            0 => self.level.block(hash),
-            _ => self.engine.proposals.block(hash, round),
-        };
-        block as usize
+    fn choice<const FIRST: bool>(
+        &self,
+        choice: u32,
+    ) -> Choice<'a, BYTES, TRACKED, FIRST> {
+        let engine = self.engine;
+        Choice {
+            view: *self,
+            choice,
+            level: engine.proposals.level(choice),
+            probes: engine.probes,
+            round: *engine.round(choice),
+            is_last: engine.is_last(choice),
+        }
     }
 }
 
-impl<const BYTES: usize, const TRACKED: bool> Staged
-    for View<'_, BYTES, TRACKED>
+impl<'a, const BYTES: usize, const TRACKED: bool> Staged
+    for View<'a, BYTES, TRACKED>
 {
     const AHEAD: usize = 64;
+
+    type First = Choice<'a, BYTES, TRACKED, true>;
+    type Later = Choice<'a, BYTES, TRACKED, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -290,30 +292,71 @@ impl<const BYTES: usize, const TRACKED: bool> Staged
     }
 
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
-        let blocks = self.blocks.as_flattened();
-        simd::prefetch::<CACHED>(blocks, self.block(hash, round) * BYTES);
+    fn first(&self) -> Self::First {
+        self.choice(0)
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
-        let engine = self.engine;
-        let block = &self.blocks[self.block(hash, round)];
-        let now = match round {
-            0 => self.first,
-            _ => *engine.round(round),
+    fn later(&self, choice: u32) -> Self::Later {
+        self.choice(choice)
+    }
+}
+
+/// One of the choices: a round of a lookup.
+#[derive(Clone, Copy)]
+pub(super) struct Choice<
+    'a,
+    const BYTES: usize,
+    const TRACKED: bool,
+    const FIRST: bool,
+> {
+    view: View<'a, BYTES, TRACKED>,
+    choice: u32,
+    level: Level,
+    probes: u32,
+    round: Round,
+    is_last: bool,
+}
+
+impl<const BYTES: usize, const TRACKED: bool, const FIRST: bool>
+    Choice<'_, BYTES, TRACKED, FIRST>
+{
+    #[inline(always)]
+    fn block(&self, hash: u64) -> usize {
+        let block = match FIRST {
+            // Nothing is in front of the first level.
+            true => reduce(hash, self.level.blocks),
+            false => self.level.block(other(hash, self.choice)),
         };
-        let (count, bits) = (self.probes, now.payload_bits);
+        block as usize
+    }
+}
+
+impl<const BYTES: usize, const TRACKED: bool, const FIRST: bool> batch::Round
+    for Choice<'_, BYTES, TRACKED, FIRST>
+{
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+        let blocks = self.view.blocks.as_flattened();
+        simd::prefetch::<CACHED>(blocks, self.block(hash) * BYTES);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        let Self { view: View { engine, blocks, list }, round, .. } = *self;
+        let block = &blocks[self.block(hash)];
+        let (count, bits) = (self.probes, round.payload_bits);
         if (Probes { hash, count, bits }).covered(backend, block) {
             return Step::Yes;
         }
+        let choice = if FIRST { 0 } else { self.choice };
         // Where tracking bits tell, there is a second choice.
-        let last = !(TRACKED && round == 0) && engine.is_last(round);
-        let goes_on = match TRACKED && !last {
-            true => now.has_tracked(block, hash, round),
-            false => engine.goes_on(&now, block, hash, round),
+        let is_last = self.is_last && !(TRACKED && FIRST);
+        let goes_on = match TRACKED && !is_last {
+            true => round.has_tracked(block, hash, choice),
+            false => engine.goes_on(&round, block, hash, choice),
         };
-        if !last {
+        if !is_last {
             // Not a branch: one key in four or five goes on.
             return match goes_on {
                 true => Step::Next,
@@ -322,7 +365,7 @@ impl<const BYTES: usize, const TRACKED: bool> Staged
         }
         let listed = goes_on
             && engine.overflow == Overflow::List
-            && self.list.contains(hash);
+            && list.contains(hash);
         match listed {
             true => Step::Yes,
             false => Step::No,

@@ -3,9 +3,9 @@
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
-use crate::batch::{self, Staged, Step, Updated};
+use crate::batch::{self, Round, Staged, Step, Updated};
 use crate::block::fingerprint::{
-    Answer, Entry, Fixed, Form, Insertion, Repeats, Shape, State,
+    Answer, Entry, Expected, Fixed, Form, Insertion, Repeats, Shape, State,
 };
 use crate::simd::{Backend, Task, dispatch, prefetch};
 use crate::storage::Owned;
@@ -65,8 +65,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
     const SPILL: bool = Self::SPILL;
 
     fn of_second(&self, shape: Shape) -> Option<Self::Second> {
-        // How full its blocks are matters to few lookups.
-        Fixed::new(shape, None)
+        // The one way of which nothing is expected: how full its blocks are
+        // matters to few lookups.
+        Fixed::new(shape, Expected { entries: 0, cached: false })
     }
 
     #[inline(always)]
@@ -194,6 +195,13 @@ impl<'a, C: Blocks> View<'a, C> {
         Self { geometry, count: geometry.blocks, blocks, units }
     }
 
+    /// Asks for a block.
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, block: u64) {
+        let bytes = bytemuck::cast_slice(self.units);
+        prefetch::<CACHED>(bytes, block as usize * self.blocks.bytes());
+    }
+
     /// A lookup in the second level.
     #[inline(always)]
     fn second<B: Backend>(
@@ -210,8 +218,11 @@ impl<'a, C: Blocks> View<'a, C> {
     }
 }
 
-impl<C: Blocks> Staged for View<'_, C> {
+impl<'a, C: Blocks> Staged for View<'a, C> {
     const AHEAD: usize = 32;
+
+    type First = Self;
+    type Later = Second<'a, C>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -219,43 +230,66 @@ impl<C: Blocks> Staged for View<'_, C> {
     }
 
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64, round: u32) {
-        let (block, _) = address(hash, self.count);
-        let block = match round {
-            0 => block,
-            _ => {
-                let chain = self.blocks.chain(hash);
-                self.geometry.second_address(block, chain).0
-            }
-        };
-        let bytes = bytemuck::cast_slice(self.units);
-        prefetch::<CACHED>(bytes, block as usize * self.blocks.bytes());
+    fn first(&self) -> Self {
+        *self
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64, round: u32) -> Step {
-        let (block, fraction) = address(hash, self.count);
-        let chain = self.blocks.chain(hash);
-        let answer = match round {
-            0 => {
-                let raw = self.blocks.get(self.units, block);
-                self.blocks.look(backend, raw, chain, fraction)
-            }
-            _ => {
-                let key = (block, chain, fraction);
-                backend.outline(InSecond { view: *self, key })
-            }
-        };
-        match answer {
-            Answer::No => Step::No,
-            Answer::Maybe => Step::Yes,
-            Answer::Spilled => Step::Next,
-        }
+    fn later(&self, _: u32) -> Second<'a, C> {
+        Second(*self)
     }
 
     #[inline(always)]
     fn is_one_round(&self) -> bool {
         !C::SPILL
+    }
+}
+
+impl<C: Blocks> Round for View<'_, C> {
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+        self.ask::<CACHED>(address(hash, self.count).0);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        let (block, fraction) = address(hash, self.count);
+        let chain = self.blocks.chain(hash);
+        let raw = self.blocks.get(self.units, block);
+        self.blocks.look(backend, raw, chain, fraction).into()
+    }
+}
+
+/// The round in the second level.
+#[derive(Clone, Copy)]
+pub(super) struct Second<'a, C: Blocks>(View<'a, C>);
+
+impl<C: Blocks> Round for Second<'_, C> {
+    #[inline(always)]
+    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+        let Self(view) = self;
+        let (block, _) = address(hash, view.count);
+        let chain = view.blocks.chain(hash);
+        view.ask::<CACHED>(view.geometry.second_address(block, chain).0);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        let Self(view) = *self;
+        let (block, fraction) = address(hash, view.count);
+        let key = (block, view.blocks.chain(hash), fraction);
+        backend.outline(InSecond { view, key }).into()
+    }
+}
+
+impl From<Answer> for Step {
+    #[inline(always)]
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::No => Self::No,
+            Answer::Maybe => Self::Yes,
+            Answer::Spilled => Self::Next,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use tamis_theory::tinyset::Block;
 
 use crate::batch::CACHE;
 use crate::block::fingerprint::{
-    CROWDED, Fixed, Form, Repeats, SPARSE, Shape,
+    CROWDED, Expected, Fixed, Form, Repeats, SPARSE, Shape,
 };
 use crate::error::{Error, Result};
 use crate::format::Reader;
@@ -205,12 +205,10 @@ impl Geometry {
     /// The fastest way to handle such blocks, if they are made for so many
     /// items.
     pub(super) fn way(&self, items: u64) -> Way {
-        let entries = u32::try_from(items / self.blocks.max(1));
-        // While blocks come from memory a wrong guess costs little, and
-        // what is done in order not to guess costs more.
+        let entries = items / self.blocks.max(1);
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         let cached = self.payload().is_some_and(|b| b <= CACHE as u64);
-        let entries = entries.ok().filter(|_| cached);
-        Way::new(self.shape, entries)
+        Way::new(self.shape, Expected { entries, cached })
     }
 }
 
@@ -225,9 +223,9 @@ macro_rules! ways {
         }
 
         impl Way {
-            fn new(shape: Shape, entries: Option<u32>) -> Self {
+            fn new(shape: Shape, expected: Expected) -> Self {
                 None$(.or_else(|| {
-                    <$blocks>::new(shape, entries).map(Self::$way)
+                    <$blocks>::new(shape, expected).map(Self::$way)
                 }))*
                 .unwrap_or(Self::Free(shape))
             }
