@@ -193,6 +193,9 @@ pub(crate) trait Contender: Send {
     /// filter.
     fn rate(&self, keys: KeyType, queries: u64) -> Option<f64>;
 
+    /// Moves to other memory, if that can make a difference.
+    fn relocate(&mut self);
+
     /// Gives the memory back.
     fn clear(&mut self);
 }
@@ -327,6 +330,12 @@ where
             KeyType::String => found::<S, Texts>(filter, queries),
         };
         Some(found as f64 / queries as f64)
+    }
+
+    fn relocate(&mut self) {
+        if let Some(filter) = self.filter().relocated() {
+            self.filter = Some(filter);
+        }
     }
 
     fn clear(&mut self) {

@@ -27,7 +27,7 @@ use roofline::Roofline;
 use subject::Result;
 use subjects::ours::{
     Balanced, Blocked, BlockedAsSbbf, Bloom, Ours, RemovableTinySet, Split,
-    TinySet,
+    TinySet, TinySetAsSbbf,
 };
 use subjects::peers::{
     AtomicFastBloom, BloomFilter, CuckooFilter, FastBloom, Fuse, QFilter, Sbbf,
@@ -146,13 +146,16 @@ impl fmt::Display for Cell {
 /// Everyone who runs. A new filter is a line here.
 fn contenders() -> Vec<Box<dyn Contender>> {
     vec![
-        Box::new(Roofline::default()),
+        Box::new(Roofline::<0>::default()),
+        Box::new(Roofline::<25>::default()),
+        Box::new(Roofline::<50>::default()),
         Entry::<Ours<Bloom>>::boxed(),
         Entry::<Ours<Blocked>>::boxed(),
         Entry::<Ours<BlockedAsSbbf>>::boxed(),
         Entry::<Ours<Split>>::boxed(),
         Entry::<Ours<Balanced>>::boxed(),
         Entry::<Ours<TinySet>>::boxed(),
+        Entry::<Ours<TinySetAsSbbf>>::boxed(),
         Entry::<Ours<RemovableTinySet>>::boxed(),
         Entry::<Sbbf>::boxed(),
         Entry::<FastBloom>::boxed(),
@@ -241,8 +244,10 @@ const PEERS: [&str; 7] = [
 const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
 
 /// Who is built in DRAM even when there is little time.
-const QUICK_IN_DRAM: [&str; 9] = [
+const QUICK_IN_DRAM: [&str; 11] = [
     "roofline",
+    "roofline+25",
+    "roofline+50",
     "blocked",
     "split",
     "balanced",

@@ -146,6 +146,9 @@ pub(crate) fn race(
             })
             .collect();
         random.shuffle(&mut turns);
+        if cell.size == Size::Dram && round > 0 {
+            relocate(&mut running);
+        }
         for turn in turns {
             let job = &mut jobs[turn];
             let contender = &running[job.contender];
@@ -208,6 +211,21 @@ pub(crate) fn race(
         contender.clear();
     }
     Ok(Outcome { rows, pages })
+}
+
+/// Everybody moves to memory that another has left: on a virtual machine not
+/// all of it is alike.
+fn relocate(running: &mut [&mut Box<dyn Contender>]) {
+    let half = running.len().div_ceil(2);
+    thread::scope(|scope| {
+        for half in running.chunks_mut(half) {
+            scope.spawn(|| {
+                for contender in half {
+                    contender.relocate();
+                }
+            });
+        }
+    });
 }
 
 /// One large filter of each contender: all but the last keys in the fastest

@@ -1,5 +1,8 @@
 //! What the hardware can do: load a random line of 64 bytes per operation,
 //! from as much memory as the blocked filter has, and nothing else.
+//!
+//! And what it can do besides: the same with some arithmetic on each hash,
+//! which waits for no line.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -15,23 +18,34 @@ const AHEAD: usize = 64;
 const AHEAD_CACHED: usize = 32;
 const CACHE: usize = 16 << 20;
 
+/// Bytes that are in no cache.
+const LARGE: usize = 256 << 20;
+
 #[derive(Clone)]
 #[repr(align(64))]
 struct Line([u64; 8]);
 
+/// With that many instructions of arithmetic more for each line.
 #[derive(Default)]
-pub(crate) struct Roofline {
+pub(crate) struct Roofline<const WORK: usize> {
     len: usize,
     lines: Vec<Line>,
 }
 
-impl Contender for Roofline {
+impl<const WORK: usize> Contender for Roofline<WORK> {
     fn name(&self) -> &'static str {
-        "roofline"
+        match WORK {
+            0 => "roofline",
+            25 => "roofline+25",
+            _ => "roofline+50",
+        }
     }
 
-    fn offers(&self, lookup: Lookup, _mode: Mode) -> bool {
-        lookup != Lookup::Mixed
+    fn offers(&self, lookup: Lookup, mode: Mode) -> bool {
+        match WORK {
+            0 => lookup != Lookup::Mixed,
+            _ => lookup == Lookup::Miss && mode == Mode::Batch,
+        }
     }
 
     fn inserts(&self) -> bool {
@@ -45,7 +59,9 @@ impl Contender for Roofline {
         let sample = design.items(1 << 20).build()?.block_count();
         let lines = sample as f64 * items as f64 / (1 << 20) as f64;
         self.len = lines.ceil() as usize;
-        Ok(true)
+        // In a cache there is nothing to hide work behind.
+        let large = size_of::<Line>() * self.len >= LARGE;
+        Ok(WORK == 0 || large && cfg!(target_arch = "x86_64"))
     }
 
     fn fill(&mut self, _plan: &Plan) -> Result<Option<Vec<f64>>> {
@@ -73,6 +89,7 @@ impl Contender for Roofline {
             for word in 0..8 {
                 sum = sum.wrapping_add(mix(first + word, 0));
             }
+            sum = sum.wrapping_add(work::<WORK>(hash));
         }
         let mut asked = self.ask(queries, Mode::Single, 1);
         asked.sum = sum;
@@ -86,7 +103,7 @@ impl Contender for Roofline {
             let mut sums = [0u64; 8];
             for _ in 0..passes {
                 let hashes = black_box(hashes);
-                load(lines, hashes, mode, &mut sums);
+                load::<WORK>(lines, hashes, mode, &mut sums);
             }
             sums.iter().fold(0, |sum, &part| part.wrapping_add(sum))
         });
@@ -95,6 +112,10 @@ impl Contender for Roofline {
 
     fn rate(&self, _keys: KeyType, _queries: u64) -> Option<f64> {
         None
+    }
+
+    fn relocate(&mut self) {
+        self.lines = self.lines.clone();
     }
 
     fn clear(&mut self) {
@@ -109,7 +130,12 @@ fn index(hash: u64, lines: usize) -> usize {
 }
 
 #[inline(always)]
-fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
+fn load_with<const WORK: usize>(
+    lines: &[Line],
+    hashes: &[u64],
+    mode: Mode,
+    sums: &mut [u64; 8],
+) {
     match mode {
         Mode::Single => {
             for &hash in hashes {
@@ -117,14 +143,14 @@ fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
             }
         }
         Mode::Batch if size_of_val(lines) <= CACHE => {
-            load_asked::<AHEAD_CACHED, true>(lines, hashes, sums);
+            load_asked::<AHEAD_CACHED, true, WORK>(lines, hashes, sums);
         }
-        Mode::Batch => load_asked::<AHEAD, false>(lines, hashes, sums),
+        Mode::Batch => load_asked::<AHEAD, false, WORK>(lines, hashes, sums),
     }
 }
 
 #[inline(always)]
-fn load_asked<const AHEAD: usize, const CACHED: bool>(
+fn load_asked<const AHEAD: usize, const CACHED: bool, const WORK: usize>(
     lines: &[Line],
     hashes: &[u64],
     sums: &mut [u64; 8],
@@ -132,12 +158,15 @@ fn load_asked<const AHEAD: usize, const CACHED: bool>(
     for &hash in hashes.iter().take(AHEAD) {
         prefetch::<CACHED>(lines, hash);
     }
+    let mut worked = 0u64;
     for (i, &hash) in hashes.iter().enumerate() {
         if let Some(&later) = hashes.get(i + AHEAD) {
             prefetch::<CACHED>(lines, later);
         }
         add(lines, hash, sums);
+        worked = worked.wrapping_add(work::<WORK>(hash));
     }
+    sums[0] = sums[0].wrapping_add(worked);
 }
 
 #[inline(always)]
@@ -152,18 +181,26 @@ fn add(lines: &[Line], hash: u64, sums: &mut [u64; 8]) {
 use load_with as load;
 
 #[cfg(not(target_arch = "x86_64"))]
+fn work<const WORK: usize>(_hash: u64) -> u64 {
+    0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
 fn prefetch<const CACHED: bool>(_lines: &[Line], _hash: u64) {}
 
 #[cfg(target_arch = "x86_64")]
-use x86::{load, prefetch};
+use x86::{load, prefetch, work};
 
 #[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "target features and prefetch hints")]
+#[expect(
+    unsafe_code,
+    reason = "target features, prefetch hints, exact instructions"
+)]
 mod x86 {
     use super::{Line, Mode, index, load_with};
 
     /// A line in two loads where the processor can.
-    pub(super) fn load(
+    pub(super) fn load<const WORK: usize>(
         lines: &[Line],
         hashes: &[u64],
         mode: Mode,
@@ -173,19 +210,49 @@ mod x86 {
         ///
         /// The processor must have AVX2.
         #[target_feature(enable = "avx2")]
-        unsafe fn with_avx2(
+        unsafe fn with_avx2<const WORK: usize>(
             lines: &[Line],
             hashes: &[u64],
             mode: Mode,
             sums: &mut [u64; 8],
         ) {
-            load_with(lines, hashes, mode, sums);
+            load_with::<WORK>(lines, hashes, mode, sums);
         }
         match is_x86_feature_detected!("avx2") {
             // SAFETY: it has.
-            true => unsafe { with_avx2(lines, hashes, mode, sums) },
-            false => load_with(lines, hashes, mode, sums),
+            true => unsafe { with_avx2::<WORK>(lines, hashes, mode, sums) },
+            false => load_with::<WORK>(lines, hashes, mode, sums),
         }
+    }
+
+    /// That many instructions, in five chains that the processor works on
+    /// at once. In assembly: a compiler would find a way to need fewer.
+    #[inline(always)]
+    pub(super) fn work<const WORK: usize>(hash: u64) -> u64 {
+        if WORK == 0 {
+            return 0;
+        }
+        let [mut a, mut b, mut c, mut d, mut e] = [hash; 5];
+        // SAFETY: arithmetic in registers, which are all named.
+        unsafe {
+            core::arch::asm!(
+                ".rept {times}",
+                "rol {a}, 7",
+                "add {b}, 77",
+                "xor {c}, 99",
+                "lea {d}, [{d} + 5]",
+                "ror {e}, 3",
+                ".endr",
+                a = inout(reg) a,
+                b = inout(reg) b,
+                c = inout(reg) c,
+                d = inout(reg) d,
+                e = inout(reg) e,
+                times = const WORK / 5,
+                options(pure, nomem, nostack),
+            );
+        }
+        a ^ b ^ c ^ d ^ e
     }
 
     #[inline(always)]

@@ -55,6 +55,11 @@ pub(crate) trait Subject: Sized {
         unreachable!("{} has no batch", Self::NAME)
     }
 
+    /// The same filter in other memory; none where it makes no difference.
+    fn relocated(&self) -> Option<Self> {
+        None
+    }
+
     /// All keys are in.
     fn finish(&mut self) -> Result {
         Ok(())

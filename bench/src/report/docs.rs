@@ -125,12 +125,14 @@ each section gives.
 * **roofline**: one load of a random line of 64 bytes per key from as much
   memory as the blocked filter has, its address computed from a hash; in
   batches with the same prefetch as the Bloom filters of tamis. Nothing that
-  reads memory at random is faster.
+  reads memory at random is faster. **roofline+25**, **+50**: the same with
+  that many instructions of arithmetic on each hash, none of which waits for
+  a line: what a processor hides behind its memory, and what it does not.
 * **Equal footing**: every filter is the smallest one its crate offers for
   the target. Bits per key are the bytes the allocator gave out, the rate is
   measured with keys that are not members. `!` marks a rate that misses the
   target: the fingerprints of cuckoofilter have 8 bits, whatever is wanted.
-  `blocked-as-sbbf` is blocked with the memory of sbbf-rs.
+  `blocked-as-sbbf` and `tinyset-as-sbbf` have the memory of sbbf-rs.
 * **Hashes** are 64-bit hashes given to the filter. bloomfilter and
   cuckoofilter take none, and hash them once more. Integers and strings (20
   bytes) are hashed by the filter with what its crate uses; sbbf-rs and xorf
@@ -142,9 +144,10 @@ each section gives.
   included.{build}
 * Filters run in turn, in a new random order each round, batches four times a
   round. In the caches a loop runs once before it is timed; in DRAM other
-  memory is read first, so that no line is left in a cache. Each loop's
-  answers are compared with those of a lookup of each key alone; a lost key
-  ends the run.
+  memory is read first, so that no line is left in a cache, and before each
+  round every filter of tamis and the roofline move to other memory: on a
+  virtual machine not all of it is alike. Each loop's answers are compared
+  with those of a lookup of each key alone; a lost key ends the run.
 "
     )
 }

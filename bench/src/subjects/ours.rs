@@ -13,7 +13,12 @@ type Make<F> = Box<dyn Fn() -> tamis::Result<F> + Send>;
 pub(crate) trait Kind {
     const NAME: &'static str;
 
-    type Filter: Insert + Send;
+    type Filter: Insert + Clone + Send;
+
+    /// Whether there is something to learn from it at this rate.
+    fn takes_part(_fpr: f64) -> bool {
+        true
+    }
 
     fn design(items: u64, fpr: f64) -> Result<Make<Self::Filter>>;
 }
@@ -105,6 +110,27 @@ impl Kind for TinySet {
     }
 }
 
+/// Fingerprints in the memory that sbbf-rs needs for the rate: the two at
+/// equal bits per key.
+pub(crate) struct TinySetAsSbbf;
+
+impl Kind for TinySetAsSbbf {
+    const NAME: &'static str = "tinyset-as-sbbf";
+
+    type Filter = tamis::TinySet;
+
+    /// At lower rates sbbf-rs needs so much that these would be filters for
+    /// another purpose.
+    fn takes_part(fpr: f64) -> bool {
+        fpr >= 0.01
+    }
+
+    fn design(items: u64, fpr: f64) -> Result<Make<tamis::TinySet>> {
+        let builder = tamis::TinySet::builder().items(items);
+        tinyset(builder.bits_per_key(sbbf_bits_per_key(fpr)))
+    }
+}
+
 /// Fingerprints that can be removed.
 pub(crate) struct RemovableTinySet;
 
@@ -134,7 +160,7 @@ impl<K: Kind> Subject for Ours<K> {
     type Design = Make<K::Filter>;
 
     fn design(items: u64, fpr: f64) -> Result<Option<Self::Design>> {
-        K::design(items, fpr).map(Some)
+        K::takes_part(fpr).then(|| K::design(items, fpr)).transpose()
     }
 
     fn empty(design: &Self::Design) -> Result<Self> {
@@ -177,5 +203,9 @@ impl<K: Kind> Subject for Ours<K> {
     #[inline(always)]
     fn contains_batch<I: Item>(&self, keys: &[I], found: &mut Vec<bool>) {
         *found = self.0.contains_batch(keys);
+    }
+
+    fn relocated(&self) -> Option<Self> {
+        Some(Self(self.0.clone()))
     }
 }
