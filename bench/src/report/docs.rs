@@ -144,8 +144,8 @@ each section gives.
   included.{build}
 * Filters run in turn, in a new random order each round, batches four times a
   round. In the caches a loop runs once before it is timed; in DRAM other
-  memory is read first, so that no line is left in a cache, and before each
-  round every filter of tamis and the roofline move to other memory: on a
+  memory is read first, so that no line is left in a cache, and between two
+  rounds every filter of tamis and the roofline move to other memory: on a
   virtual machine not all of it is alike. Each loop's answers are compared
   with those of a lookup of each key alone; a lost key ends the run.
 "

@@ -162,9 +162,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         })
     }
 
-    /// Whether more than about one block in eleven has more entries than a
-    /// word has bits: it is above the mean by 1.3 standard deviations. A
-    /// wrong guess is worth a third of a lookup times that.
+    /// Whether about one block in ten or more has more entries than a word
+    /// has bits: such a block is 1.3 standard deviations above the mean. Of
+    /// fewer, to guess wrong costs less than a second word for all.
     fn is_crowded(Expected { entries, .. }: Expected) -> bool {
         entries.saturating_add(13 * entries.isqrt() / 10) > 63
     }
