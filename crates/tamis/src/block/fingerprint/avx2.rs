@@ -85,12 +85,25 @@ fn equal_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
+/// Half bytes, in both halves of a byte.
+static TWICE: [u8; 16] = {
+    let mut bytes = [0; 16];
+    let mut value = 0;
+    while value < 16 {
+        bytes[value] = value as u8 * 0x11;
+        value += 1;
+    }
+    bytes
+};
+
 /// Which of 64 half bytes are equal to `value`.
 #[inline(always)]
 fn equal_nibbles(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     // SAFETY: `_proof` says that AVX2 and BMI2 are there.
     unsafe {
-        let value = _mm256_set1_epi8((value * 0x11) as i8);
+        // Read from memory into all lanes is one instruction; from a
+        // register it would be two, and slow ones.
+        let value = _mm256_set1_epi8(TWICE[usize::from(value % 16)] as i8);
         let low_mask = _mm256_set1_epi8(0x0f);
         let zero = _mm256_setzero_si256();
         let differs = _mm256_xor_si256(bytes, value);

@@ -23,6 +23,9 @@ pub(crate) const CROWDED: u8 = 1;
 /// So few that some of them have more than 8 bits behind their heads, which
 /// are bytes: no test guesses which.
 pub(crate) const SPARSE: u8 = 2;
+/// Fewer than a word has bits, with heads of half a byte: no test asks
+/// whether they are bytes.
+pub(crate) const HALVED: u8 = 3;
 
 /// What is known of blocks before there are any.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +136,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                         && shape.head == 4
                         && Self::is_crowded(expected)
                 }
+                HALVED => BYTES == 64 && shape.head == 4,
                 SPARSE => shape.head == 8 && Self::is_sparse(expected),
                 _ => true,
             };
@@ -253,7 +257,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Answer {
         let capacity = found.capacity;
         let shape = (capacity, found.worn);
-        if capacity <= self.byte_heads {
+        if FILL != HALVED && capacity <= self.byte_heads {
             let heads = Heads { bits: 8, value: top(fraction, 8), capacity };
             let equal = backend.equal_heads(block, heads, found.span);
             self.compare(backend, block, shape, 8, (equal, 0), fraction)

@@ -49,7 +49,7 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    Answer, CROWDED, Expected, Fixed, Insertion, Repeats, SPARSE,
+    Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Repeats, SPARSE,
 };
 pub(crate) use summary::Summary;
 

@@ -13,8 +13,8 @@ use tamis_theory::tinyset::Block;
 
 use super::contents::Contents;
 use super::{
-    Answer, CROWDED, Entry, Expected, Fixed, Form, Insertion, Repeats, SPARSE,
-    Shape, State,
+    Answer, CROWDED, Entry, Expected, Fixed, Form, HALVED, Insertion, Repeats,
+    SPARSE, Shape, State,
 };
 use crate::simd::Scalar;
 
@@ -121,6 +121,8 @@ fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
     let ways = [
         boxed::<64, 0, CROWDED>(shape),
         boxed::<64, 2, CROWDED>(shape),
+        boxed::<64, 0, HALVED>(shape),
+        boxed::<64, 2, HALVED>(shape),
         boxed::<64, 0, SPARSE>(shape),
         boxed::<64, 2, SPARSE>(shape),
         boxed::<64, 0, 0>(shape),

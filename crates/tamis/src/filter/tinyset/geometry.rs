@@ -7,7 +7,7 @@ use tamis_theory::tinyset::Block;
 
 use crate::batch::CACHE;
 use crate::block::fingerprint::{
-    CROWDED, Expected, Fixed, Form, Repeats, SPARSE, Shape,
+    CROWDED, Expected, Fixed, Form, HALVED, Repeats, SPARSE, Shape,
 };
 use crate::error::{Error, Result};
 use crate::format::Reader;
@@ -247,6 +247,8 @@ macro_rules! ways {
 ways! {
     PlainCrowd(Fixed<64, 0, CROWDED>),
     ElasticCrowd(Fixed<64, 2, CROWDED>),
+    PlainHalved(Fixed<64, 0, HALVED>),
+    ElasticHalved(Fixed<64, 2, HALVED>),
     PlainSparse(Fixed<64, 0, SPARSE>),
     ElasticSparse(Fixed<64, 2, SPARSE>),
     PlainLine(Fixed<64, 0>),
@@ -286,6 +288,8 @@ macro_rules! by_way {
         match $way {
             Way::PlainCrowd($blocks) => $body,
             Way::ElasticCrowd($blocks) => $body,
+            Way::PlainHalved($blocks) => $body,
+            Way::ElasticHalved($blocks) => $body,
             Way::PlainSparse($blocks) => $body,
             Way::ElasticSparse($blocks) => $body,
             Way::PlainLine($blocks) => $body,
