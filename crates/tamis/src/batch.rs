@@ -1,11 +1,10 @@
 //! Lookups one by one and in batches: one engine for all structures.
 //!
-//! A lookup is a sequence of *rounds*, each of which reads one block. For a
-//! batch, round 0 of all keys goes first, with the block of a later key
-//! already on its way from memory while an earlier one is tested; the keys
-//! that need a second block then do the same with each other.
+//! A lookup is a sequence of *rounds*, each of which reads one block. In a
+//! batch, the block of a later key is already on its way from memory while
+//! an earlier one is tested. Keys that need a second block wait until there
+//! are enough of them to do the same with each other.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::simd::{Backend, Task, dispatch};
@@ -17,19 +16,21 @@ const AHEAD: usize = 32;
 /// Up to how many bytes all blocks are likely to be in a cache.
 pub(crate) const CACHE: usize = 16 << 20;
 
+/// And in the second-level one.
+pub(crate) const SMALL_CACHE: usize = 1 << 20;
+
 /// Keys handled together, round by round: bounds the list of survivors.
 const CHUNK: usize = 4096;
 
 /// What one round of a lookup says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Step {
     /// Certainly absent.
-    No = 0,
+    No,
     /// The next round decides.
-    Next = 1,
+    Next,
     /// Maybe present.
-    Yes = 2,
+    Yes,
 }
 
 /// A structure seen as rounds of block reads.
@@ -40,6 +41,10 @@ pub(crate) trait Staged: Copy {
     /// can; nearer for tests that wait for their block even when it is
     /// there. See `docs/limits.md`.
     const AHEAD: usize;
+
+    /// Up to how many bytes blocks are asked for into the first-level cache,
+    /// which has room for few of them on their way.
+    const CACHED: usize;
 
     /// Bytes up to which nothing needs to be asked for, since the processor
     /// looks far enough ahead by itself.
@@ -67,11 +72,27 @@ pub(crate) trait Staged: Copy {
 
 /// One of the rounds.
 pub(crate) trait Round: Copy {
+    /// What can be worked out before the block is there.
+    type Plan: Copy + Default;
+
+    /// The same round, for a loop over many keys.
+    type Many: Round;
+
+    fn for_many(self) -> Self::Many;
+
+    fn plan(&self, hash: u64) -> Self::Plan;
+
     /// Asks for the block that this round of a lookup will read.
-    fn prefetch<const CACHED: bool>(&self, hash: u64);
+    fn ask<const CACHED: bool>(&self, plan: Self::Plan);
 
     /// Performs the round.
-    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step;
+    fn step<B: Backend>(&self, backend: B, plan: Self::Plan) -> Step;
+
+    /// Plans and performs the round.
+    #[inline(always)]
+    fn go<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        self.step(backend, self.plan(hash))
+    }
 }
 
 /// One lookup.
@@ -81,11 +102,11 @@ pub(crate) fn all_rounds<S: Staged, B: Backend>(
     backend: B,
     hash: u64,
 ) -> bool {
-    let mut step = structure.first().step(backend, hash);
+    let mut step = structure.first().go(backend, hash);
     let mut number = 0;
     while step == Step::Next {
         number += 1;
-        step = structure.later(number).step(backend, hash);
+        step = structure.later(number).go(backend, hash);
     }
     step == Step::Yes
 }
@@ -105,19 +126,17 @@ pub(crate) fn contains_all<S: Staged>(
             let Self(structure, hashes, found) = self;
             if structure.is_one_round() {
                 let round = structure.first();
-                let outcomes = found;
-                OneRound { structure, round, hashes, outcomes }.go(backend);
+                OneRound { structure, round, hashes, found }.go(backend);
             } else if structure.bytes() <= S::UNASKED {
                 // Then survivors need not be put off, either.
                 for (&hash, found) in hashes.iter().zip(found) {
                     *found = all_rounds(structure, backend, hash);
                 }
             } else {
-                let mut survivors = Survivors::of(hashes.len());
-                for (hashes, found) in
-                    hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
-                {
-                    survivors.look_up(structure, backend, hashes, found);
+                let rounds = Rounds { structure, hashes, found };
+                match structure.bytes() <= S::CACHED {
+                    true => rounds.look_up::<_, true>(backend),
+                    false => rounds.look_up::<_, false>(backend),
                 }
             }
         }
@@ -127,192 +146,313 @@ pub(crate) fn contains_all<S: Staged>(
     dispatch(Many(structure, hashes, found));
 }
 
-/// What a lookup in a batch leaves behind: its step, or an answer if there
-/// are no other rounds.
-trait Outcome {
-    fn of(step: Step) -> Self;
-}
-
-impl Outcome for u8 {
-    #[inline(always)]
-    fn of(step: Step) -> Self {
-        step as u8
-    }
-}
-
-impl Outcome for bool {
-    #[inline(always)]
-    fn of(step: Step) -> Self {
-        step == Step::Yes
-    }
-}
-
-/// One round of all these lookups.
-///
-/// What is said of a key goes to a place of its own. Survivors are gathered
-/// afterwards: an index put behind that of the survivor before it would be
-/// a store of which nobody knows where it goes until a block has come, and
-/// what is asked for meanwhile would wait for that. And a branch would be
-/// guessed wrong all the time.
-struct OneRound<'a, S, R, O> {
+/// Lookups that one round decides.
+struct OneRound<'a, S, R> {
     structure: S,
     round: R,
     hashes: &'a [u64],
-    outcomes: &'a mut [O],
+    found: &'a mut [bool],
 }
 
-impl<S: Staged, R: Round, O: Outcome> OneRound<'_, S, R, O> {
+impl<S: Staged, R: Round> OneRound<'_, S, R> {
     /// Out of line, so that the loop has the registers for itself.
     #[inline(always)]
     fn go<B: Backend>(self, backend: B) {
-        match self.structure.bytes() {
-            bytes if bytes <= S::UNASKED => backend.outline(Unasked(self)),
-            ..=CACHE => backend.outline(Asked::<_, _, _, true>(self)),
-            _ => backend.outline(Asked::<_, _, _, false>(self)),
+        let bytes = self.structure.bytes();
+        if bytes <= S::UNASKED {
+            backend.outline(Unasked(self));
+        } else if bytes <= S::CACHED {
+            backend.outline(Asked::<_, _, true>(self));
+        } else {
+            backend.outline(Asked::<_, _, false>(self));
         }
     }
 }
 
 /// Blocks that come by themselves.
-struct Unasked<'a, S, R, O>(OneRound<'a, S, R, O>);
+struct Unasked<'a, S, R>(OneRound<'a, S, R>);
 
-impl<S: Staged, R: Round, O: Outcome> Task for Unasked<'_, S, R, O> {
+impl<S: Staged, R: Round> Task for Unasked<'_, S, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) {
-        let Self(OneRound { round, hashes, outcomes, .. }) = self;
-        step_all(round, backend, hashes, outcomes);
+        let Self(OneRound { round, hashes, found, .. }) = self;
+        step_all(round, backend, hashes, found);
     }
 }
 
 /// Each block asked for a little earlier.
-struct Asked<'a, S, R, O, const CACHED: bool>(OneRound<'a, S, R, O>);
+struct Asked<'a, S, R, const CACHED: bool>(OneRound<'a, S, R>);
 
-impl<S: Staged, R: Round, O: Outcome, const CACHED: bool> Task
-    for Asked<'_, S, R, O, CACHED>
+impl<S: Staged, R: Round, const CACHED: bool> Task
+    for Asked<'_, S, R, CACHED>
 {
     type Output = ();
 
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) {
-        let Self(OneRound { round, hashes, outcomes, .. }) = self;
+        let Self(OneRound { round, hashes, found, .. }) = self;
         let ahead = if CACHED { AHEAD } else { S::AHEAD };
         let (first, later) = hashes.split_at(hashes.len().min(ahead));
         for &hash in first {
-            round.prefetch::<CACHED>(hash);
+            round.ask::<CACHED>(round.plan(hash));
         }
         // Those that have another to fetch for, and those that do not:
         // nobody has to ask at every key.
-        let (early, late) = outcomes.split_at_mut(later.len());
+        let (early, late) = found.split_at_mut(later.len());
         // Windows, where two iterators would be one more address to keep.
-        for (window, outcome) in hashes.windows(ahead + 1).zip(early) {
-            round.prefetch::<CACHED>(window[ahead]);
-            *outcome = O::of(round.step(backend, window[0]));
+        for (window, found) in hashes.windows(ahead + 1).zip(early) {
+            round.ask::<CACHED>(round.plan(window[ahead]));
+            *found = round.go(backend, window[0]) == Step::Yes;
         }
         step_all(round, backend, &hashes[later.len()..], late);
     }
 }
 
 #[inline(always)]
-fn step_all<R: Round, B: Backend, O: Outcome>(
+fn step_all<R: Round, B: Backend>(
     round: R,
     backend: B,
     hashes: &[u64],
-    outcomes: &mut [O],
+    found: &mut [bool],
 ) {
-    for (&hash, outcome) in hashes.iter().zip(outcomes) {
-        *outcome = O::of(round.step(backend, hash));
+    for (&hash, found) in hashes.iter().zip(found) {
+        *found = round.go(backend, hash) == Step::Yes;
     }
+}
+
+/// Keys that take a step together: what is said of them is a word.
+const GROUP: usize = 64;
+
+/// The plans of a group.
+type Plans<R> = [<R as Round>::Plan; GROUP];
+
+/// One round of up to a group of keys, whose blocks were asked for, while
+/// those of up to a group of later keys are.
+///
+/// What is said of a key is a bit. To write survivors down at once would be
+/// a store of which nobody knows where it goes until a block has come, and
+/// what is asked for meanwhile would wait for that. And a branch would be
+/// guessed wrong all the time.
+struct Group<'a, R: Round, const CACHED: bool> {
+    round: R,
+    keys: usize,
+    later: &'a [u64],
+    /// Of the keys, and then of the later ones.
+    plans: &'a mut Plans<R>,
+}
+
+/// What a round said of a group, a bit for each key.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    yes: u64,
+    next: u64,
+}
+
+impl<R: Round, const CACHED: bool> Task for Group<'_, R, CACHED> {
+    type Output = Said;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> Said {
+        let Self { round, keys, later, plans } = self;
+        let mut said = Said::default();
+        match <&[u64; GROUP]>::try_from(later) {
+            Ok(later) if keys == GROUP => {
+                for (at, (plan, &hash)) in
+                    plans.iter_mut().zip(later).enumerate()
+                {
+                    let next = round.plan(hash);
+                    round.ask::<CACHED>(next);
+                    let plan = core::mem::replace(plan, next);
+                    let step = round.step(backend, plan);
+                    if step == Step::Yes {
+                        said.yes |= 1 << at;
+                    }
+                    // The wrong way round, which is an instruction less.
+                    said.next <<= 1;
+                    said.next |= u64::from(step == Step::Next);
+                }
+                said.next = said.next.reverse_bits();
+            }
+            _ => {
+                for (at, &plan) in plans.iter().take(keys).enumerate() {
+                    match round.step(backend, plan) {
+                        Step::No => {}
+                        Step::Next => said.next |= 1 << at,
+                        Step::Yes => said.yes |= 1 << at,
+                    }
+                }
+                for (plan, &hash) in plans.iter_mut().zip(later) {
+                    *plan = round.plan(hash);
+                    round.ask::<CACHED>(*plan);
+                }
+            }
+        }
+        said
+    }
+}
+
+/// Lookups that may take several rounds.
+struct Rounds<'a, S> {
+    structure: S,
+    hashes: &'a [u64],
+    found: &'a mut [bool],
+}
+
+impl<S: Staged> Rounds<'_, S> {
+    /// The second round follows the first at a distance: there are always
+    /// blocks on their way, whichever round they are for.
+    #[inline(always)]
+    fn look_up<B: Backend, const CACHED: bool>(self, backend: B) {
+        let Self { structure, hashes, found } = self;
+        let mut waiting = Waiting::of(hashes.len());
+        let round = structure.first().for_many();
+        let second = structure.later(1).for_many();
+        let mut plans = [Default::default(); GROUP];
+        let mut later_plans = [Default::default(); GROUP];
+        for (chunk, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK))
+        {
+            let (mut group, mut rest) = split(chunk);
+            backend.outline(Group::<_, CACHED> {
+                round,
+                keys: 0,
+                later: group,
+                plans: &mut plans,
+            });
+            let mut start = 0;
+            while !group.is_empty() {
+                let (later, behind) = split(rest);
+                let said = backend.outline(Group::<_, CACHED> {
+                    round,
+                    keys: group.len(),
+                    later,
+                    plans: &mut plans,
+                });
+                for at in ones(said.yes) {
+                    found[start + at] = true;
+                }
+                waiting.add(group, start, said.next);
+                if waiting.unasked() >= GROUP {
+                    let plans = &mut later_plans;
+                    waiting.go::<_, _, CACHED>(backend, second, plans, found);
+                }
+                start += group.len();
+                (group, rest) = (later, behind);
+            }
+            let mut number = 1;
+            while !waiting.is_empty() {
+                let round = structure.later(number).for_many();
+                while !waiting.is_done() {
+                    let plans = &mut later_plans;
+                    waiting.go::<_, _, CACHED>(backend, round, plans, found);
+                }
+                waiting.start_over();
+                number += 1;
+            }
+        }
+    }
+}
+
+/// A group, and what is behind it.
+#[inline(always)]
+fn split(hashes: &[u64]) -> (&[u64], &[u64]) {
+    hashes.split_at(hashes.len().min(GROUP))
+}
+
+/// Where a word has ones.
+#[inline(always)]
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let at = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (at < GROUP).then_some(at)
+    })
 }
 
 /// The keys of a chunk that need another round.
-struct Survivors {
-    /// What a round said of each key; whole groups.
-    steps: Vec<u8>,
+struct Waiting {
     hashes: Vec<u64>,
     /// Where in the chunk, below [`CHUNK`].
     indices: Vec<u16>,
+    count: usize,
+    /// Of how many the blocks are asked for, how many of those have been
+    /// looked at, and how many of those need one more round and are in
+    /// front again.
+    asked: usize,
+    done: usize,
+    kept: usize,
 }
 
-/// Steps that are looked at together.
-const GROUP: usize = 64;
-
-impl Survivors {
+impl Waiting {
     /// Room for chunks of that many keys.
     fn of(keys: usize) -> Self {
-        let most = keys.min(CHUNK).next_multiple_of(GROUP);
-        let (steps, hashes) = (vec![0; most], vec![0; most]);
-        Self { steps, hashes, indices: vec![0; most] }
+        let most = keys.min(CHUNK) + GROUP;
+        let hashes = Vec::with_capacity(most);
+        let indices = Vec::with_capacity(most);
+        Self { hashes, indices, count: 0, asked: 0, done: 0, kept: 0 }
     }
 
-    /// All rounds of a chunk.
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == self.count
+    }
+
+    fn unasked(&self) -> usize {
+        self.count - self.asked
+    }
+
+    /// Adds those of a group of keys that the bits name.
     #[inline(always)]
-    fn look_up<S: Staged, B: Backend>(
+    fn add(&mut self, hashes: &[u64], start: usize, next: u64) {
+        let most = self.count + GROUP;
+        if self.hashes.len() < most {
+            self.hashes.resize(most, 0);
+            self.indices.resize(most, 0);
+        }
+        for at in ones(next) {
+            self.hashes[self.count] = hashes[at];
+            self.indices[self.count] = (start + at) as u16;
+            self.count += 1;
+        }
+    }
+
+    /// Asks for the blocks of a group, and has a look at those of the group
+    /// before it.
+    #[inline(always)]
+    fn go<R: Round, B: Backend, const CACHED: bool>(
         &mut self,
-        structure: S,
         backend: B,
-        chunk: &[u64],
+        round: R,
+        plans: &mut Plans<R>,
         found: &mut [bool],
     ) {
-        let steps = &mut self.steps[..chunk.len()];
-        OneRound {
-            structure,
-            round: structure.first(),
-            hashes: chunk,
-            outcomes: &mut *steps,
+        let first = self.done;
+        let asked = (self.asked + GROUP).min(self.count);
+        let said = backend.outline(Group::<_, CACHED> {
+            round,
+            keys: self.asked - first,
+            later: &self.hashes[self.asked..asked],
+            plans,
+        });
+        for at in ones(said.yes) {
+            found[usize::from(self.indices[first + at])] = true;
         }
-        .go(backend);
-        for (found, &step) in found.iter_mut().zip(&*steps) {
-            *found = step == Step::Yes as u8;
+        for at in ones(said.next) {
+            self.hashes[self.kept] = self.hashes[first + at];
+            self.indices[self.kept] = self.indices[first + at];
+            self.kept += 1;
         }
-        let mut count = self.gather::<_, true>(backend, chunk, chunk.len());
-        let mut number = 1;
-        while count > 0 {
-            let steps = &mut self.steps[..count];
-            OneRound {
-                structure,
-                round: structure.later(number),
-                hashes: &self.hashes[..count],
-                outcomes: &mut *steps,
-            }
-            .go(backend);
-            for (&index, &step) in self.indices.iter().zip(&*steps) {
-                found[usize::from(index)] = step == Step::Yes as u8;
-            }
-            count = self.gather::<_, false>(backend, chunk, count);
-            number += 1;
-        }
+        (self.done, self.asked) = (self.asked, asked);
     }
 
-    /// Keeps those of `keys` that go on, and says how many. They are all
-    /// keys of the `chunk` if it is its `FIRST` round.
-    #[inline(always)]
-    fn gather<B: Backend, const FIRST: bool>(
-        &mut self,
-        backend: B,
-        chunk: &[u64],
-        keys: usize,
-    ) -> usize {
-        let Self { steps, hashes, indices } = self;
-        let steps = &mut steps[..keys.next_multiple_of(GROUP)];
-        steps[keys..].fill(Step::No as u8);
-        let mut count = 0;
-        for (at, group) in bytemuck::cast_slice(steps).iter().enumerate() {
-            let mut going_on = backend.low_bits(group);
-            while going_on != 0 {
-                let place = GROUP * at + going_on.trailing_zeros() as usize;
-                let index = match FIRST {
-                    true => place as u16,
-                    false => indices[place],
-                };
-                hashes[count] = chunk[usize::from(index)];
-                indices[count] = index;
-                count += 1;
-                going_on &= going_on - 1;
-            }
-        }
-        count
+    /// Begins the next round with those that were kept.
+    fn start_over(&mut self) {
+        self.count = self.kept;
+        (self.asked, self.done, self.kept) = (0, 0, 0);
     }
 }
 

@@ -350,8 +350,34 @@ const MULTIPLIERS: [u64; STREAMS] = {
 /// above the formula at ten probes in 256 bits.
 #[inline(always)]
 pub(crate) fn stretch(hash: u64, stream: usize) -> u64 {
-    let product = u128::from(hash) * u128::from(MULTIPLIERS[stream % STREAMS]);
-    (product >> 64) as u64 ^ product as u64
+    Stream::new(stream).word(hash)
+}
+
+/// One of the streams of [`stretch`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    multiplier: u64,
+}
+
+impl Stream {
+    #[inline(always)]
+    pub(crate) fn new(stream: usize) -> Self {
+        Self { multiplier: MULTIPLIERS[stream % STREAMS] }
+    }
+
+    /// For a loop that has no register left for the multiplier: the
+    /// multiplication itself reads it from memory, where the constant would
+    /// be one more instruction and register for each key.
+    #[inline(always)]
+    pub(crate) fn in_memory(self) -> Self {
+        core::hint::black_box(self)
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(self, hash: u64) -> u64 {
+        let product = u128::from(hash) * u128::from(self.multiplier);
+        (product >> 64) as u64 ^ product as u64
+    }
 }
 
 #[cfg(test)]

@@ -19,10 +19,6 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn outline<T: Task>(self, task: T) -> T::Output;
 
-    /// The lowest bit of each byte.
-    #[doc(hidden)]
-    fn low_bits(self, bytes: &[u8; 64]) -> u64;
-
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
     /// 64 bytes.
     #[doc(hidden)]
@@ -96,20 +92,6 @@ impl Backend for Scalar {
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {
         task.run(self)
-    }
-
-    #[inline(always)]
-    fn low_bits(self, bytes: &[u8; 64]) -> u64 {
-        let mut bits = 0;
-        for (at, bytes) in bytes.chunks_exact(8).enumerate() {
-            let low = core::array::from_fn(|i| bytes[i] & 1);
-            // The product has the sum of all bytes in its highest, each
-            // with a bit of its own.
-            let low = u64::from_le_bytes(low);
-            bits |=
-                (low.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
-        }
-        bits
     }
 
     #[inline(always)]
@@ -291,24 +273,6 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn low_bits(self, bytes: &[u8; 64]) -> u64 {
-            use core::arch::x86_64::{
-                _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16,
-            };
-            let half = |at: usize| {
-                let half: &[u8] = &bytes[at..at + 32];
-                // SAFETY: a value of type `Avx2` says that AVX2 is there;
-                // the load is an unaligned one of the 32 bytes of `half`.
-                let bits = unsafe {
-                    let half = _mm256_loadu_si256(half.as_ptr().cast());
-                    _mm256_movemask_epi8(_mm256_slli_epi16::<7>(half))
-                };
-                u64::from(bits as u32)
-            };
-            half(0) | half(32) << 32
-        }
-
-        #[inline(always)]
         fn all_set(self, block: &[u8], probes: bloom::Probes) -> bool {
             bloom::avx2::all_set(self, block, probes)
         }
@@ -400,31 +364,6 @@ mod x86 {
                 true => _mm_prefetch::<_MM_HINT_T0>(address),
                 false => _mm_prefetch::<_MM_HINT_T1>(address),
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn check(backend: impl Backend) {
-        proptest!(|(bytes: [u8; 64])| {
-            let bits = backend.low_bits(&bytes);
-            for (at, byte) in bytes.iter().enumerate() {
-                prop_assert_eq!(bits >> at & 1, u64::from(byte & 1));
-            }
-        });
-    }
-
-    #[test]
-    fn low_bits_are_those_of_the_bytes() {
-        check(Scalar);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        match Avx2::new() {
-            Some(backend) => check(backend),
-            None => eprintln!("this processor has no AVX2: not tested"),
         }
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             let (mut load, mut tracked) = (0u32, 0u64);
             for &hash in &keys {
                 let bits = division.payload_bits();
-                let probes = Probes { hash, count: 5, bits };
+                let probes = Probes::new(hash, 5, bits);
                 probes.set(&mut block);
                 probes.set(&mut plain);
                 division.count(&mut block);

@@ -9,7 +9,7 @@ use tamis_theory::Prediction;
 use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
-use crate::batch::{self, Round, Staged, Step, Updated};
+use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
@@ -633,7 +633,8 @@ impl<'a, L: Layout, const BYTES: usize> Staged for View<'a, L, BYTES> {
     /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.
-    const UNASKED: usize = 1 << 20;
+    const UNASKED: usize = SMALL_CACHE;
+    const CACHED: usize = SMALL_CACHE;
 
     type First = Part<'a, L, BYTES, true>;
     type Later = Part<'a, L, BYTES, false>;
@@ -679,8 +680,21 @@ impl<L: Layout, const BYTES: usize, const FIRST: bool>
 impl<L: Layout, const BYTES: usize, const FIRST: bool> Round
     for Part<'_, L, BYTES, FIRST>
 {
+    type Plan = u64;
+    type Many = Self;
+
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+    fn for_many(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn plan(&self, hash: u64) -> u64 {
+        hash
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, hash: u64) {
         let View { layout, blocks } = self.view;
         let (block, _) = layout.part::<BYTES>(hash, self.number());
         prefetch::<CACHED>(blocks.as_flattened(), block as usize * BYTES);

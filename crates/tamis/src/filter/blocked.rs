@@ -75,7 +75,7 @@ impl Layout for BlockedLayout {
         _part: u32,
     ) -> (u64, Probes) {
         let (count, bits) = (self.geometry.probes, 8 * BYTES as u32);
-        let probes = Probes { hash, count, bits };
+        let probes = Probes::new(hash, count, bits);
         (self.placement.block(hash), probes)
     }
 

@@ -268,10 +268,7 @@ mod tests {
         loom::model(|| {
             let words: Arc<[AtomicU64; 4]> =
                 Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
-            let keys = [
-                Probes { hash: 3, count: 2, bits: 256 },
-                Probes { hash: 9, count: 2, bits: 256 },
-            ];
+            let keys = [Probes::new(3, 2, 256), Probes::new(9, 2, 256)];
             let other = words.clone();
             let inserting = thread::spawn(move || {
                 set_shared(&other[..], keys[0]);

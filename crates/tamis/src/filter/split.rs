@@ -84,7 +84,7 @@ impl Layout for SplitLayout {
         let (block, hash) = self.placement.block(hash, part);
         let [first, second] = self.halves();
         let count = if part == 0 { first } else { second };
-        (block, Probes { hash, count, bits: 8 * BYTES as u32 })
+        (block, Probes::new(hash, count, 8 * BYTES as u32))
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

@@ -1,8 +1,8 @@
 //! Who is admitted to a block that is nearly full.
 
-use crate::key::stretch;
+use crate::key::Stream;
 
-/// Streams of [`stretch`] for the tickets.
+/// Where the streams of the tickets begin.
 const TICKET_STREAM: usize = 40;
 
 /// What decides about a key at one of its choices: the upper half is its
@@ -12,7 +12,13 @@ const TICKET_STREAM: usize = 40;
 /// From the hash, so that a lookup repeats what the insertion did.
 #[inline(always)]
 pub(crate) fn ticket(hash: u64, choice: u32) -> u64 {
-    stretch(hash, TICKET_STREAM + choice as usize)
+    ticket_stream(choice).word(hash)
+}
+
+/// The stream of the tickets at one of the choices.
+#[inline(always)]
+pub(crate) fn ticket_stream(choice: u32) -> Stream {
+    Stream::new(TICKET_STREAM + choice as usize)
 }
 
 /// A block below the threshold (h) takes every key, and one exactly at it

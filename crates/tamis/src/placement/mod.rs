@@ -9,13 +9,15 @@
 mod admission;
 mod pair;
 mod proposals;
+mod range;
 mod scattered;
 mod scheme;
 mod single;
 
-pub(crate) use admission::{Admission, ticket};
+pub(crate) use admission::{Admission, ticket, ticket_stream};
 pub(crate) use pair::Pair;
-pub(crate) use proposals::{Level, MAX_CHOICES, Proposals, other};
+pub(crate) use proposals::{Level, MAX_CHOICES, Proposals, other_stream};
+pub(crate) use range::Range;
 pub(crate) use scattered::Scattered;
 pub use scheme::Scheme;
 pub(crate) use scheme::{Wish, divide};

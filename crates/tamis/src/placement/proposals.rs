@@ -1,12 +1,12 @@
 //! The blocks proposed to a key, in order: single, sequential, multilevel.
 
 use super::reduce;
-use crate::key::stretch;
+use crate::key::Stream;
 
 /// Most blocks proposed per key (d).
 pub(crate) const MAX_CHOICES: usize = 8;
 
-/// Streams of [`stretch`] for the second and later choices.
+/// Where the streams for the second and later choices begin.
 const CHOICE_STREAM: usize = 32;
 
 /// A range of blocks.
@@ -74,7 +74,7 @@ impl Proposals {
     pub(crate) fn block(&self, hash: u64, choice: u32) -> u64 {
         let hash = match choice {
             0 => hash,
-            _ => other(hash, choice),
+            _ => other_stream(choice).word(hash),
         };
         self.level(choice).block(hash)
     }
@@ -86,10 +86,11 @@ impl Proposals {
     }
 }
 
-/// The hash that chooses the `choice`-th block, after the first.
+/// The stream of the hashes that choose the `choice`-th block, after the
+/// first.
 #[inline(always)]
-pub(crate) fn other(hash: u64, choice: u32) -> u64 {
-    stretch(hash, CHOICE_STREAM + choice as usize)
+pub(crate) fn other_stream(choice: u32) -> Stream {
+    Stream::new(CHOICE_STREAM + choice as usize)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) mod scalar;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::key::stretch;
+use crate::key::Stream;
 use crate::simd::{Backend, Task, dispatch};
 
 /// Positions made from one pair of words.
@@ -33,14 +33,32 @@ pub struct Probes {
     pub(crate) count: u32,
     /// Positions lie below this.
     pub(crate) bits: u32,
+    /// The words behind the first eight positions.
+    pub(crate) first: [u64; 2],
 }
 
 impl Probes {
+    #[inline(always)]
+    pub(crate) fn new(hash: u64, count: u32, bits: u32) -> Self {
+        let [a, b] = Self::streams(0);
+        Self { hash, count, bits, first: [a.word(hash), b.word(hash)] }
+    }
+
+    /// The streams of the words behind the `group`-th eight positions.
+    #[inline(always)]
+    pub(crate) fn streams(group: u32) -> [Stream; 2] {
+        let stream = 2 * group as usize;
+        [Stream::new(stream), Stream::new(stream + 1)]
+    }
+
     /// The two words behind the `group`-th eight positions.
     #[inline(always)]
-    pub(crate) fn words(self, group: u32) -> (u64, u64) {
-        let stream = 2 * group as usize;
-        (stretch(self.hash, stream), stretch(self.hash, stream + 1))
+    pub(crate) fn words(self, group: u32) -> [u64; 2] {
+        if group == 0 {
+            return self.first;
+        }
+        let [a, b] = Self::streams(group);
+        [a.word(self.hash), b.word(self.hash)]
     }
 }
 
@@ -85,8 +103,7 @@ impl BlockProbe for Probes {
         let mut left = self.count;
         let mut group = 0;
         while left > 0 {
-            let (a, b) = self.words(group);
-            for word in [a, b] {
+            for word in self.words(group) {
                 for field in 0..LANES / 2 {
                     if left == 0 {
                         return;
@@ -240,7 +257,7 @@ mod tests {
             let mut block = [0u8; 64];
             let block = &mut block[..if wide { 64 } else { 32 }];
             let bits = block.len() as u32 * 8;
-            let probes = |hash| Probes { hash, count, bits: bits - taken };
+            let probes = |hash| Probes::new(hash, count, bits - taken);
             for hash in keys {
                 probes(hash).set(block);
             }
@@ -282,8 +299,7 @@ mod tests {
         let positions = |bits| {
             let mut seen = Vec::new();
             let hash = 0x0123_4567_89ab_cdef;
-            Probes { hash, count: 17, bits }
-                .for_each_bit(|bit| seen.push(bit));
+            Probes::new(hash, 17, bits).for_each_bit(|bit| seen.push(bit));
             seen
         };
         assert_eq!(
@@ -312,7 +328,7 @@ mod tests {
     #[test]
     fn set_missing_reports_whether_a_bit_was_new() {
         let mut block = [0; 64];
-        let probes = Probes { hash: 5, count: 8, bits: 512 };
+        let probes = Probes::new(5, 8, 512);
         assert!(probes.set_missing(Scalar, &mut block));
         assert!(!probes.set_missing(Scalar, &mut block));
         probes.for_each_bit(|bit| block[bit as usize / 8] = 0);
@@ -340,8 +356,8 @@ mod tests {
         let mut hash = 1u64;
         for _ in 0..30_000 {
             hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-            let at = (stretch(hash, 63) % 1000) as usize * 64;
-            Probes { hash, count: 8, bits: 512 }.set(&mut bytes[at..at + 64]);
+            let at = (Stream::new(63).word(hash) % 1000) as usize * 64;
+            Probes::new(hash, 8, 512).set(&mut bytes[at..at + 64]);
         }
         let throws = FillHistogram::of(&bytes, 512).estimated_throws();
         assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");

@@ -1,11 +1,15 @@
 //! The walk of a key through its blocks.
 
 use super::shape::{Refusal, Shape, Tally};
-use crate::batch::{self, Staged, Step};
+use crate::batch::{self, SMALL_CACHE, Staged, Step};
 use crate::block::bloom::{BlockProbe, Probes};
 use crate::block::guarded::Division;
+use crate::key::Stream;
 use crate::overflow::{List, ListView, Overflow};
-use crate::placement::{Level, MAX_CHOICES, Proposals, other, reduce, ticket};
+use crate::placement::{
+    Level, MAX_CHOICES, Proposals, Range, other_stream, reduce, ticket,
+    ticket_stream,
+};
 use crate::simd;
 use crate::simd::Backend;
 use crate::summary::tracking;
@@ -89,12 +93,12 @@ impl Engine {
     #[inline(always)]
     fn probe(&self, hash: u64, choice: u32) -> Probes {
         let bits = self.round(choice).payload_bits;
-        Probes { hash, count: self.probes, bits }
+        Probes::new(hash, self.probes, bits)
     }
 
     #[inline(always)]
     fn class(&self, hash: u64, choice: u32) -> u32 {
-        self.round(choice).class(hash, choice)
+        self.round(choice).class(ticket(hash, choice))
     }
 
     #[inline(always)]
@@ -123,7 +127,7 @@ impl Engine {
     ) -> bool {
         match round.refused {
             Refused::Never => false,
-            Refused::Tracked => round.has_tracked(block, hash, choice),
+            Refused::Tracked => round.has_tracked(block, ticket(hash, choice)),
             Refused::Both => {
                 round.has_refused(block, hash, choice)
                     && self.refuses(block, hash, choice)
@@ -222,9 +226,8 @@ impl Round {
     }
 
     #[inline(always)]
-    fn class(&self, hash: u64, choice: u32) -> u32 {
-        let bits = self.division.tracking_bits;
-        tracking::class(ticket(hash, choice), bits)
+    fn class(&self, ticket: u64) -> u32 {
+        tracking::class(ticket, self.division.tracking_bits)
     }
 
     /// Whether a block has refused a key of this class, as far as it
@@ -232,13 +235,13 @@ impl Round {
     #[inline(always)]
     fn has_refused(&self, block: &[u8], hash: u64, choice: u32) -> bool {
         self.division.tracking_bits == 0
-            || self.has_tracked(block, hash, choice)
+            || self.has_tracked(block, ticket(hash, choice))
     }
 
     /// The same of a block with tracking bits.
     #[inline(always)]
-    fn has_tracked(&self, block: &[u8], hash: u64, choice: u32) -> bool {
-        self.division.has_tracked(block, self.class(hash, choice))
+    fn has_tracked(&self, block: &[u8], ticket: u64) -> bool {
+        self.division.has_tracked(block, self.class(ticket))
     }
 }
 
@@ -265,7 +268,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     fn choice<const FIRST: bool>(
         &self,
         choice: u32,
-    ) -> Choice<'a, BYTES, TRACKED, FIRST> {
+    ) -> Choice<'a, Level, BYTES, TRACKED, FIRST> {
         let engine = self.engine;
         Choice {
             view: *self,
@@ -274,6 +277,11 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
             probes: engine.probes,
             round: *engine.round(choice),
             is_last: engine.is_last(choice),
+            streams: Streams {
+                first: Probes::streams(0),
+                ticket: ticket_stream(choice),
+                block: other_stream(choice),
+            },
         }
     }
 }
@@ -282,9 +290,10 @@ impl<'a, const BYTES: usize, const TRACKED: bool> Staged
     for View<'a, BYTES, TRACKED>
 {
     const AHEAD: usize = 64;
+    const CACHED: usize = SMALL_CACHE;
 
-    type First = Choice<'a, BYTES, TRACKED, true>;
-    type Later = Choice<'a, BYTES, TRACKED, false>;
+    type First = Choice<'a, Level, BYTES, TRACKED, true>;
+    type Later = Choice<'a, Level, BYTES, TRACKED, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -302,58 +311,153 @@ impl<'a, const BYTES: usize, const TRACKED: bool> Staged
     }
 }
 
+/// What is worked out before a block is there. The multiplications are; the
+/// class of the key is not, as present keys hardly ever need it.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a, const BYTES: usize> {
+    hash: u64,
+    /// The words behind the first positions.
+    first: [u64; 2],
+    block: &'a [u8; BYTES],
+}
+
+impl<const BYTES: usize> Default for Plan<'_, BYTES> {
+    fn default() -> Self {
+        Self { hash: 0, first: [0; 2], block: &[0; BYTES] }
+    }
+}
+
 /// One of the choices: a round of a lookup.
 #[derive(Clone, Copy)]
 pub(super) struct Choice<
     'a,
+    L,
     const BYTES: usize,
     const TRACKED: bool,
     const FIRST: bool,
 > {
     view: View<'a, BYTES, TRACKED>,
     choice: u32,
-    level: Level,
+    level: L,
     probes: u32,
     round: Round,
     is_last: bool,
+    streams: Streams,
 }
 
-impl<const BYTES: usize, const TRACKED: bool, const FIRST: bool>
-    Choice<'_, BYTES, TRACKED, FIRST>
-{
+/// Where the words of a choice come from.
+#[derive(Clone, Copy)]
+struct Streams {
+    first: [Stream; 2],
+    ticket: Stream,
+    block: Stream,
+}
+
+/// The blocks of a level.
+pub(super) trait Blocks<'a, const BYTES: usize>: Copy {
+    /// The same for many lookups, of which it is checked once that they are
+    /// among `all` blocks.
+    fn range(self, all: &'a [[u8; BYTES]]) -> Range<'a, [u8; BYTES]>;
+
+    /// The block that a hash chooses, of `all` blocks.
+    fn choose<const FIRST: bool>(
+        self,
+        all: &'a [[u8; BYTES]],
+        hash: u64,
+    ) -> &'a [u8; BYTES];
+}
+
+impl<'a, const BYTES: usize> Blocks<'a, BYTES> for Level {
     #[inline(always)]
-    fn block(&self, hash: u64) -> usize {
+    fn range(self, all: &'a [[u8; BYTES]]) -> Range<'a, [u8; BYTES]> {
+        let Self { first, blocks } = self;
+        Range::new(&all[first as usize..][..blocks as usize])
+            // Behind the last choice, where nobody asks for a block.
+            .or_else(|| Range::new(all))
+            .expect("a filter has blocks")
+    }
+
+    #[inline(always)]
+    fn choose<const FIRST: bool>(
+        self,
+        all: &'a [[u8; BYTES]],
+        hash: u64,
+    ) -> &'a [u8; BYTES] {
         let block = match FIRST {
             // Nothing is in front of the first level.
-            true => reduce(hash, self.level.blocks),
-            false => self.level.block(other(hash, self.choice)),
+            true => reduce(hash, self.blocks),
+            false => self.block(hash),
         };
-        block as usize
+        &all[block as usize]
     }
 }
 
-impl<const BYTES: usize, const TRACKED: bool, const FIRST: bool> batch::Round
-    for Choice<'_, BYTES, TRACKED, FIRST>
-{
+impl<'a, const BYTES: usize> Blocks<'a, BYTES> for Range<'a, [u8; BYTES]> {
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64) {
-        let blocks = self.view.blocks.as_flattened();
-        simd::prefetch::<CACHED>(blocks, self.block(hash) * BYTES);
+    fn range(self, _: &'a [[u8; BYTES]]) -> Self {
+        self
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
-        let Self { view: View { engine, blocks, list }, round, .. } = *self;
-        let block = &blocks[self.block(hash)];
+    fn choose<const FIRST: bool>(
+        self,
+        _: &'a [[u8; BYTES]],
+        hash: u64,
+    ) -> &'a [u8; BYTES] {
+        self.choose(hash)
+    }
+}
+
+impl<'a, L, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
+    batch::Round for Choice<'a, L, BYTES, TRACKED, FIRST>
+where
+    L: Blocks<'a, BYTES>,
+{
+    type Plan = Plan<'a, BYTES>;
+    type Many = Choice<'a, Range<'a, [u8; BYTES]>, BYTES, TRACKED, FIRST>;
+
+    #[inline(always)]
+    fn for_many(self) -> Self::Many {
+        let Self { view, choice, level, probes, round, is_last, .. } = self;
+        let Streams { first: [a, b], ticket, block } = self.streams;
+        let streams = Streams {
+            first: [a.in_memory(), b.in_memory()],
+            ticket: ticket.in_memory(),
+            block: block.in_memory(),
+        };
+        let level = level.range(view.blocks);
+        Choice { view, choice, level, probes, round, is_last, streams }
+    }
+
+    #[inline(always)]
+    fn plan(&self, hash: u64) -> Plan<'a, BYTES> {
+        let chooser = match FIRST {
+            true => hash,
+            false => self.streams.block.word(hash),
+        };
+        let block = self.level.choose::<FIRST>(self.view.blocks, chooser);
+        let [a, b] = self.streams.first;
+        Plan { hash, first: [a.word(hash), b.word(hash)], block }
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, plan: Plan<'a, BYTES>) {
+        simd::prefetch::<CACHED>(plan.block, 0);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, plan: Plan<'a, BYTES>) -> Step {
+        let Self { view: View { engine, list, .. }, round, .. } = *self;
+        let Plan { hash, first, block } = plan;
         let (count, bits) = (self.probes, round.payload_bits);
-        if (Probes { hash, count, bits }).covered(backend, block) {
+        if (Probes { hash, count, bits, first }).covered(backend, block) {
             return Step::Yes;
         }
         let choice = if FIRST { 0 } else { self.choice };
         // Where tracking bits tell, there is a second choice.
         let is_last = self.is_last && !(TRACKED && FIRST);
         let goes_on = match TRACKED && !is_last {
-            true => round.has_tracked(block, hash, choice),
+            true => round.has_tracked(block, self.streams.ticket.word(hash)),
             false => engine.goes_on(&round, block, hash, choice),
         };
         if !is_last {

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
-use crate::batch::{self, Round, Staged, Step, Updated};
+use crate::batch::{self, CACHE, Round, Staged, Step, Updated};
 use crate::block::fingerprint::{
     Answer, Entry, Expected, Fixed, Form, Insertion, Repeats, Shape, State,
 };
@@ -197,7 +197,7 @@ impl<'a, C: Blocks> View<'a, C> {
 
     /// Asks for a block.
     #[inline(always)]
-    fn ask<const CACHED: bool>(&self, block: u64) {
+    fn ask_for<const CACHED: bool>(&self, block: u64) {
         let bytes = bytemuck::cast_slice(self.units);
         prefetch::<CACHED>(bytes, block as usize * self.blocks.bytes());
     }
@@ -220,6 +220,7 @@ impl<'a, C: Blocks> View<'a, C> {
 
 impl<'a, C: Blocks> Staged for View<'a, C> {
     const AHEAD: usize = 32;
+    const CACHED: usize = CACHE;
 
     type First = Self;
     type Later = Second<'a, C>;
@@ -246,9 +247,22 @@ impl<'a, C: Blocks> Staged for View<'a, C> {
 }
 
 impl<C: Blocks> Round for View<'_, C> {
+    type Plan = u64;
+    type Many = Self;
+
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64) {
-        self.ask::<CACHED>(address(hash, self.count).0);
+    fn for_many(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn plan(&self, hash: u64) -> u64 {
+        hash
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, hash: u64) {
+        self.ask_for::<CACHED>(address(hash, self.count).0);
     }
 
     #[inline(always)]
@@ -265,12 +279,25 @@ impl<C: Blocks> Round for View<'_, C> {
 pub(super) struct Second<'a, C: Blocks>(View<'a, C>);
 
 impl<C: Blocks> Round for Second<'_, C> {
+    type Plan = u64;
+    type Many = Self;
+
     #[inline(always)]
-    fn prefetch<const CACHED: bool>(&self, hash: u64) {
+    fn for_many(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn plan(&self, hash: u64) -> u64 {
+        hash
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, hash: u64) {
         let Self(view) = self;
         let (block, _) = address(hash, view.count);
         let chain = view.blocks.chain(hash);
-        view.ask::<CACHED>(view.geometry.second_address(block, chain).0);
+        view.ask_for::<CACHED>(view.geometry.second_address(block, chain).0);
     }
 
     #[inline(always)]
