@@ -146,9 +146,7 @@ impl fmt::Display for Cell {
 /// Everyone who runs. A new filter is a line here.
 fn contenders() -> Vec<Box<dyn Contender>> {
     vec![
-        Box::new(Roofline::<0>::default()),
-        Box::new(Roofline::<25>::default()),
-        Box::new(Roofline::<50>::default()),
+        Box::new(Roofline::default()),
         Entry::<Ours<Bloom>>::boxed(),
         Entry::<Ours<Blocked>>::boxed(),
         Entry::<Ours<BlockedAsSbbf>>::boxed(),
@@ -244,10 +242,8 @@ const PEERS: [&str; 7] = [
 const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
 
 /// Who is built in DRAM even when there is little time.
-const QUICK_IN_DRAM: [&str; 11] = [
+const QUICK_IN_DRAM: [&str; 9] = [
     "roofline",
-    "roofline+25",
-    "roofline+50",
     "blocked",
     "split",
     "balanced",

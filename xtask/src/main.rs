@@ -21,6 +21,7 @@ cargo xtask VERB
   slow   the tests that need minutes and gigabytes
   bench  [OPTIONS] beside the peers and the hardware; --quick: 5 minutes
   bench  layouts: two layouts of the fingerprint block beside each other
+  bench  window: what a batch of lookups in memory waits for
   bench  tables [OPTIONS]: multilevel tables with every summary
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count those of the hot paths
@@ -113,7 +114,9 @@ fn bench(options: &[&str]) -> Result {
     step("measuring");
     let run = "run --quiet --release --manifest-path bench/Cargo.toml";
     match options {
-        ["layouts"] => Cargo::new(&format!("{run} --bin layouts")).run(),
+        [tool @ ("layouts" | "window")] => {
+            Cargo::new(&format!("{run} --bin {tool}")).run()
+        }
         ["tables", options @ ..] => {
             Cargo::new(&format!("{run} --bin tables --")).args(options).run()
         }

@@ -288,10 +288,8 @@ mod x86 {
             (base, wide) = (26, 0);
         }
         let mut lowest = 0;
-        if base > 0 {
-            for field in 1..=64 / base {
-                lowest |= 1 << (64 - field * base);
-            }
+        for field in 1..=64u32.checked_div(base).unwrap_or(0) {
+            lowest |= 1 << (64 - field * base);
         }
         Widths { base, wide, lowest }
     }

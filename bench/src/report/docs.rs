@@ -125,9 +125,8 @@ each section gives.
 * **roofline**: one load of a random line of 64 bytes per key from as much
   memory as the blocked filter has, its address computed from a hash; in
   batches with the same prefetch as the Bloom filters of tamis. Nothing that
-  reads memory at random is faster. **roofline+25**, **+50**: the same with
-  that many instructions of arithmetic on each hash, none of which waits for
-  a line: what a processor hides behind its memory, and what it does not.
+  reads memory at random is much faster; what a processor can do besides,
+  and what not, is in [limits](limits.md).
 * **Equal footing**: every filter is the smallest one its crate offers for
   the target. Bits per key are the bytes the allocator gave out, the rate is
   measured with keys that are not members. `!` marks a rate that misses the

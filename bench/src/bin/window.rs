@@ -1,0 +1,202 @@
+//! What a batch of lookups in memory waits for.
+//!
+//! The roofline's loop (a random line a key, asked for 64 keys ahead) with
+//! more and more instructions at each key, none of which waits for a line.
+//! How many of them are hidden depends on which registers they write, so
+//! they come in kinds; and where the time goes without them depends on where
+//! lines are, so there are three places:
+//!
+//! * *memory*: anywhere in 512 MiB;
+//! * *pages*: 8192 lines of those, each in a page of its own. They are in
+//!   the second-level cache; the translations of their addresses are not
+//!   all known;
+//! * *cache*: 8192 lines that are neighbours.
+//!
+//! ```text
+//! cargo xtask bench window
+//! ```
+#![expect(unsafe_code, reason = "exact instructions and prefetch hints")]
+
+#[cfg(not(target_arch = "x86_64"))]
+fn main() {
+    eprintln!("the instructions are those of x86-64");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[path = "../allocator.rs"]
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing is counted here"))]
+mod allocator;
+#[cfg(target_arch = "x86_64")]
+#[path = "../clock.rs"]
+mod clock;
+
+#[cfg(target_arch = "x86_64")]
+#[global_allocator]
+static ALLOCATOR: allocator::HugePages = allocator::HugePages;
+
+#[cfg(target_arch = "x86_64")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    x86::main()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use core::arch::asm;
+    use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    use core::hint::black_box;
+
+    use crate::clock::timed;
+
+    const LINES: usize = 1 << 23;
+    const FEW: u64 = 1 << 13;
+    const KEYS: u64 = 1 << 20;
+    const AHEAD: usize = 64;
+    const ROUNDS: usize = 8;
+    const COUNTS: [usize; 6] = [0, 16, 32, 48, 64, 96];
+    const KINDS: [&str; 4] = ["no", "integer", "vector", "both"];
+    /// More than the caches hold.
+    const FLUSH: usize = 8 << 20;
+
+    type Loop = fn(&[[u64; 8]], &[u64]) -> u64;
+    /// The loops of each kind, for each of the counts.
+    const LOOPS: [[Loop; 6]; 4] = [of::<0>(), of::<1>(), of::<2>(), of::<3>()];
+
+    const fn of<const KIND: u8>() -> [Loop; 6] {
+        [
+            look_up::<KIND, { COUNTS[0] }>,
+            look_up::<KIND, { COUNTS[1] }>,
+            look_up::<KIND, { COUNTS[2] }>,
+            look_up::<KIND, { COUNTS[3] }>,
+            look_up::<KIND, { COUNTS[4] }>,
+            look_up::<KIND, { COUNTS[5] }>,
+        ]
+    }
+
+    pub(super) fn main() -> Result<(), Box<dyn std::error::Error>> {
+        let lines: Vec<[u64; 8]> =
+            (0..LINES as u64).map(|i| [mix(i); 8]).collect();
+        let flush = vec![1u64; FLUSH];
+        let anywhere = |i: u64| mix(i + (1 << 40));
+        // The same line for the same key, as high halves of products.
+        let near = |i: u64| (mix(i) % FEW) * (u64::MAX / LINES as u64 + 1);
+        let places: [(&str, Vec<u64>); 3] = [
+            ("memory", (0..KEYS).map(anywhere).collect()),
+            ("pages", (0..KEYS).map(|i| anywhere(i % FEW)).collect()),
+            ("cache", (0..KEYS).map(near).collect()),
+        ];
+        println!("ns per line (best), with that many instructions more");
+        print!("| lines in | registers written |");
+        COUNTS.iter().for_each(|count| print!(" {count} |"));
+        println!("\n|---|---|{}", "---|".repeat(COUNTS.len()));
+        for (place, hashes) in &places {
+            let expected = hashes
+                .iter()
+                .fold(0, |sum, &hash| sum ^ mix(index(hash) as u64));
+            let mut best = [[f64::INFINITY; COUNTS.len()]; KINDS.len()];
+            for _ in 0..ROUNDS {
+                for (best, loops) in best.iter_mut().zip(LOOPS) {
+                    for (best, act) in best.iter_mut().zip(loops) {
+                        if *place == "memory" {
+                            black_box(flush.iter().sum::<u64>());
+                        }
+                        let (ns, sum) = timed(|| act(&lines, hashes));
+                        if sum != expected {
+                            return Err("a line was not read".into());
+                        }
+                        *best = best.min(ns / KEYS as f64);
+                    }
+                }
+            }
+            for (kind, best) in KINDS.iter().zip(best) {
+                print!("| {place} | {kind} |");
+                best.iter().for_each(|ns| print!(" {ns:.1} |"));
+                println!();
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn look_up<const KIND: u8, const COUNT: usize>(
+        lines: &[[u64; 8]],
+        hashes: &[u64],
+    ) -> u64 {
+        let ask = |hash: u64| {
+            let line = lines.as_ptr().wrapping_add(index(hash));
+            // SAFETY: PREFETCHh is a hint: it reads no value and raises no
+            // fault whatever the address; SSE is part of the baseline.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+        };
+        hashes.iter().take(AHEAD).for_each(|&hash| ask(hash));
+        let mut sum = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                ask(later);
+            }
+            work::<KIND, COUNT>();
+            sum ^= lines[index(hash)][0];
+        }
+        sum
+    }
+
+    /// That many instructions that wait for nothing, and for which nothing
+    /// waits.
+    #[inline(always)]
+    fn work<const KIND: u8, const COUNT: usize>() {
+        // SAFETY: arithmetic in registers, which are all named; the vector
+        // instruction is one of SSE2.
+        unsafe {
+            match KIND {
+                0 => asm!(
+                    ".rept {count}",
+                    "nop",
+                    ".endr",
+                    count = const COUNT,
+                    options(nomem, nostack, preserves_flags),
+                ),
+                1 => asm!(
+                    ".rept {count}",
+                    "lea {to}, [{from} + 1]",
+                    ".endr",
+                    count = const COUNT,
+                    from = in(reg) 0u64,
+                    to = out(reg) _,
+                    options(nomem, nostack, preserves_flags),
+                ),
+                2 => asm!(
+                    ".rept {count}",
+                    "pshufd {to}, {from}, 27",
+                    ".endr",
+                    count = const COUNT,
+                    from = in(xmm_reg) 0f64,
+                    to = out(xmm_reg) _,
+                    options(nomem, nostack, preserves_flags),
+                ),
+                _ => asm!(
+                    ".rept {count}",
+                    "lea {to}, [{from} + 1]",
+                    "pshufd {wide_to}, {wide_from}, 27",
+                    ".endr",
+                    count = const COUNT / 2,
+                    from = in(reg) 0u64,
+                    to = out(reg) _,
+                    wide_from = in(xmm_reg) 0f64,
+                    wide_to = out(xmm_reg) _,
+                    options(nomem, nostack, preserves_flags),
+                ),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn index(hash: u64) -> usize {
+        ((u128::from(hash) * LINES as u128) >> 64) as usize
+    }
+
+    fn mix(number: u64) -> u64 {
+        let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
