@@ -35,12 +35,13 @@ pub(crate) enum Step {
 
 /// A structure seen as rounds of block reads.
 pub(crate) trait Staged: Copy {
-    /// How many keys ahead a block is asked for if it is in memory.
+    /// How many keys ahead a block is asked for if it is in memory, and one
+    /// round decides.
     ///
     /// Far enough that the processor has as many lines on their way as it
     /// can; nearer for tests that wait for their block even when it is
     /// there. See `docs/limits.md`.
-    const AHEAD: usize;
+    const AHEAD: usize = GROUP;
 
     /// Up to how many bytes blocks are asked for into the first-level cache,
     /// which has room for few of them on their way.

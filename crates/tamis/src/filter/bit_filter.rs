@@ -629,7 +629,6 @@ struct View<'a, L, const BYTES: usize> {
 }
 
 impl<'a, L: Layout, const BYTES: usize> Staged for View<'a, L, BYTES> {
-    const AHEAD: usize = 64;
     /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.

@@ -67,6 +67,10 @@ pub(crate) struct Fixed<
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
+    /// 1 and 3, to be shifted: as constants they would be an instruction
+    /// and a register each, at every key.
+    one: u64,
+    three: u64,
 }
 
 /// Entries the tables know: more than the fast way can handle, and a power
@@ -163,6 +167,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             head: shape.head,
             most,
             plans: Self::plans_for(shape.head),
+            one: 1,
+            three: 3,
         })
     }
 
@@ -361,7 +367,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         // Without chains, and with 64, this is the one in front: no place
         // for an end.
-        let total = backend.select(starts, 1u64.wrapping_shl(chains));
+        let total = backend.select(starts, self.one.wrapping_shl(chains));
         if total <= 1 {
             return None;
         }
@@ -370,7 +376,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             false => total.trailing_zeros(),
         };
         let rank = (index & ((1 << chain) - 1)).count_ones();
-        let marks = backend.select(starts, 3 << rank);
+        let marks = backend.select(starts, self.three.wrapping_shl(rank));
         let start = marks & marks.wrapping_neg();
         // From the start of the chain to the start of the next; nothing if
         // the chain is empty. Not a branch: half of all keys go either way.
@@ -462,14 +468,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
-        let total = backend.select(second, 1 << ahead);
+        let total = backend.select(second, self.one.wrapping_shl(ahead));
         let rank = (index & ((1 << chain) - 1)).count_ones();
         let (rank, early) = rank.overflowing_sub(passed);
         let (word, rank, end) = match early {
             true => (first, rank.wrapping_add(passed), SECOND),
             false => (second, rank, 0),
         };
-        let marks = backend.select(word, 3 << rank);
+        let marks = backend.select(word, self.three.wrapping_shl(rank));
         let start = marks & marks.wrapping_neg();
         let present = index >> chain & 1;
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();

@@ -289,7 +289,6 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
 impl<'a, const BYTES: usize, const TRACKED: bool> Staged
     for View<'a, BYTES, TRACKED>
 {
-    const AHEAD: usize = 64;
     const CACHED: usize = SMALL_CACHE;
 
     type First = Choice<'a, Level, BYTES, TRACKED, true>;
