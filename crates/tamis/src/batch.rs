@@ -96,6 +96,39 @@ pub(crate) trait Round: Copy {
     }
 }
 
+/// A round of which nothing is worked out before its block is there.
+pub(crate) trait Unplanned: Copy {
+    /// As in [`Round`].
+    fn ask<const CACHED: bool>(&self, hash: u64);
+
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step;
+}
+
+impl<R: Unplanned> Round for R {
+    type Plan = u64;
+    type Many = Self;
+
+    #[inline(always)]
+    fn for_many(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn plan(&self, hash: u64) -> u64 {
+        hash
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, hash: u64) {
+        Unplanned::ask::<CACHED>(self, hash);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+        Unplanned::step(self, backend, hash)
+    }
+}
+
 /// One lookup.
 #[inline(always)]
 pub(crate) fn all_rounds<S: Staged, B: Backend>(

@@ -9,7 +9,7 @@ use tamis_theory::Prediction;
 use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
-use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
+use crate::batch::{self, SMALL_CACHE, Staged, Step, Unplanned, Updated};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
@@ -676,22 +676,9 @@ impl<L: Layout, const BYTES: usize, const FIRST: bool>
     }
 }
 
-impl<L: Layout, const BYTES: usize, const FIRST: bool> Round
+impl<L: Layout, const BYTES: usize, const FIRST: bool> Unplanned
     for Part<'_, L, BYTES, FIRST>
 {
-    type Plan = u64;
-    type Many = Self;
-
-    #[inline(always)]
-    fn for_many(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn plan(&self, hash: u64) -> u64 {
-        hash
-    }
-
     #[inline(always)]
     fn ask<const CACHED: bool>(&self, hash: u64) {
         let View { layout, blocks } = self.view;

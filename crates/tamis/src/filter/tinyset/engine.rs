@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
-use crate::batch::{self, CACHE, Round, Staged, Step, Updated};
+use crate::batch::{self, CACHE, Staged, Step, Unplanned, Updated};
 use crate::block::fingerprint::{
     Answer, Entry, Expected, Fixed, Form, Insertion, Repeats, Shape, State,
 };
@@ -246,20 +246,7 @@ impl<'a, C: Blocks> Staged for View<'a, C> {
     }
 }
 
-impl<C: Blocks> Round for View<'_, C> {
-    type Plan = u64;
-    type Many = Self;
-
-    #[inline(always)]
-    fn for_many(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn plan(&self, hash: u64) -> u64 {
-        hash
-    }
-
+impl<C: Blocks> Unplanned for View<'_, C> {
     #[inline(always)]
     fn ask<const CACHED: bool>(&self, hash: u64) {
         self.ask_for::<CACHED>(address(hash, self.count).0);
@@ -278,20 +265,7 @@ impl<C: Blocks> Round for View<'_, C> {
 #[derive(Clone, Copy)]
 pub(super) struct Second<'a, C: Blocks>(View<'a, C>);
 
-impl<C: Blocks> Round for Second<'_, C> {
-    type Plan = u64;
-    type Many = Self;
-
-    #[inline(always)]
-    fn for_many(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn plan(&self, hash: u64) -> u64 {
-        hash
-    }
-
+impl<C: Blocks> Unplanned for Second<'_, C> {
     #[inline(always)]
     fn ask<const CACHED: bool>(&self, hash: u64) {
         let Self(view) = self;
