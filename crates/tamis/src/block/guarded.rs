@@ -107,6 +107,7 @@ impl Division {
 mod tests {
     use super::*;
     use crate::block::bloom::{BlockProbe, Probes};
+    use crate::simd::Scalar;
     use proptest::prelude::*;
 
     proptest! {
@@ -125,8 +126,8 @@ mod tests {
             for &hash in &keys {
                 let bits = division.payload_bits();
                 let probes = Probes::new(hash, 5, bits);
-                probes.set(&mut block);
-                probes.set(&mut plain);
+                probes.set(Scalar, &mut block);
+                probes.set(Scalar, &mut plain);
                 division.count(&mut block);
                 load = (load + 1).min((1 << counter_bits) - 1);
                 if tracking_bits > 0 {

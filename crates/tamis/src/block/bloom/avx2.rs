@@ -14,6 +14,7 @@ use core::arch::x86_64::{
     _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32,
 };
 
+use super::scalar::set_one_by_one;
 use super::{LANES, Probes};
 use crate::simd::{Avx2, Backend, Task};
 
@@ -25,6 +26,12 @@ pub(crate) fn all_set(proof: Avx2, block: &[u8], probes: Probes) -> bool {
         && (probes.count <= LANES || group_set(proof, block, probes, 1))
         && (probes.count <= 2 * LANES
             || proof.outline(Rest { proof, block, probes }))
+}
+
+/// [`Backend::set_all`](crate::simd::Backend::set_all) for this processor.
+#[inline(always)]
+pub(crate) fn set_all(_proof: Avx2, block: &mut [u8], probes: Probes) {
+    set_one_by_one(block, probes);
 }
 
 /// The groups behind the second: rates far below one in ten thousand. Out

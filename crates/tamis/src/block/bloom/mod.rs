@@ -13,6 +13,8 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) mod avx2;
+#[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+pub(crate) mod avx512;
 pub(crate) mod scalar;
 
 use alloc::vec;
@@ -76,12 +78,7 @@ pub trait BlockProbe: Copy {
 
     /// Sets every bit.
     #[doc(hidden)]
-    #[inline(always)]
-    fn set(self, block: &mut [u8]) {
-        self.for_each_bit(|bit| {
-            block[bit as usize / 8] |= 1 << (bit % 8);
-        });
-    }
+    fn set<B: Backend>(self, backend: B, block: &mut [u8]);
 
     /// Sets every bit that is not set; whether there was one. To look for
     /// all of them first is cheaper than to ask at each, and does not write
@@ -91,7 +88,7 @@ pub trait BlockProbe: Copy {
     fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
         let missing = !self.covered(backend, block);
         if missing {
-            self.set(block);
+            self.set(backend, block);
         }
         missing
     }
@@ -121,6 +118,11 @@ impl BlockProbe for Probes {
     fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool {
         backend.all_set(block, self)
     }
+
+    #[inline(always)]
+    fn set<B: Backend>(self, backend: B, block: &mut [u8]) {
+        backend.set_all(block, self);
+    }
 }
 
 /// A single bit: how the standard filter uses a block.
@@ -136,6 +138,11 @@ impl BlockProbe for OneBit {
     #[inline(always)]
     fn covered<B: Backend>(self, _backend: B, block: &[u8]) -> bool {
         block[self.0 as usize / 8] >> (self.0 % 8) & 1 != 0
+    }
+
+    #[inline(always)]
+    fn set<B: Backend>(self, _backend: B, block: &mut [u8]) {
+        block[self.0 as usize / 8] |= 1 << (self.0 % 8);
     }
 }
 
@@ -259,7 +266,7 @@ mod tests {
             let bits = block.len() as u32 * 8;
             let probes = |hash| Probes::new(hash, count, bits - taken);
             for hash in keys {
-                probes(hash).set(block);
+                probes(hash).set(backend, block);
             }
             let probes = probes(hash);
             let naive = |block: &[u8]| {
@@ -270,7 +277,7 @@ mod tests {
                 all
             };
             prop_assert_eq!(probes.covered(backend, block), naive(block));
-            probes.set(block);
+            probes.set(backend, block);
             prop_assert!(probes.covered(backend, block));
             if let Some(bit) = clear {
                 let bit = bit % bits;
@@ -291,6 +298,15 @@ mod tests {
         match crate::simd::Avx2::new() {
             Some(backend) => check_backend(backend),
             None => eprintln!("this processor has no AVX2: not tested"),
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+    #[test]
+    fn avx512_agrees_with_the_definition() {
+        match crate::simd::Avx512::new() {
+            Some(backend) => check_backend(backend),
+            None => eprintln!("this processor has no AVX-512: not tested"),
         }
     }
 
@@ -357,7 +373,7 @@ mod tests {
         for _ in 0..30_000 {
             hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
             let at = (Stream::new(63).word(hash) % 1000) as usize * 64;
-            Probes::new(hash, 8, 512).set(&mut bytes[at..at + 64]);
+            Probes::new(hash, 8, 512).set(Scalar, &mut bytes[at..at + 64]);
         }
         let throws = FillHistogram::of(&bytes, 512).estimated_throws();
         assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");

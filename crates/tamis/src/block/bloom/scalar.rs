@@ -1,6 +1,7 @@
 //! The portable test, and the definition of what the others must do.
 
 use super::{BlockProbe as _, Probes};
+use crate::simd::Scalar;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for every processor.
 ///
@@ -8,10 +9,24 @@ use super::{BlockProbe as _, Probes};
 /// positions on average, and mispredicting that exit costs more than testing
 /// the rest of a line that is already in cache.
 #[inline(always)]
-pub(crate) fn all_set(block: &[u8], probes: Probes) -> bool {
+pub(crate) fn all_set(_: Scalar, block: &[u8], probes: Probes) -> bool {
     let mut all = 1;
     probes.for_each_bit(|bit| {
         all &= block[bit as usize / 8] >> (bit % 8);
     });
     all & 1 == 1
+}
+
+/// [`Backend::set_all`](crate::simd::Backend::set_all) for every processor.
+#[inline(always)]
+pub(crate) fn set_all(_: Scalar, block: &mut [u8], probes: Probes) {
+    set_one_by_one(block, probes);
+}
+
+/// Sets positions one after the other.
+#[inline(always)]
+pub(crate) fn set_one_by_one(block: &mut [u8], probes: Probes) {
+    probes.for_each_bit(|bit| {
+        block[bit as usize / 8] |= 1 << (bit % 8);
+    });
 }

@@ -573,7 +573,7 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
 ) -> bool {
     let (mut planes, mut tail) = (planes, tail);
     let mut differing;
-    if FILL == SPARSE && planes.count <= 16 {
+    if FILL == SPARSE && B::PLANES < 16 && planes.count <= 16 {
         let first = Planes { count: planes.count.min(8), ..planes };
         let further = Planes {
             first: planes.first + 8 * planes.stride,
@@ -583,14 +583,15 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
         differing = backend.differing(block, first, tail);
         differing |= backend.differing(block, further, tail << 8) << 8;
     } else {
-        while planes.count > 8 {
-            let first = Planes { count: 8, ..planes };
+        let most = B::PLANES;
+        while planes.count > most {
+            let first = Planes { count: most, ..planes };
             if backend.differing(block, first, tail) != 0 {
                 return false;
             }
-            planes.count -= 8;
-            planes.first += 8 * planes.stride;
-            tail <<= 8;
+            planes.count -= most;
+            planes.first += most * planes.stride;
+            tail <<= most;
         }
         differing = backend.differing(block, planes, tail);
     }

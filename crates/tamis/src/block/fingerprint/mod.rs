@@ -42,6 +42,8 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) mod avx2;
+#[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+pub(crate) mod avx512;
 mod contents;
 mod fixed;
 pub(crate) mod scalar;

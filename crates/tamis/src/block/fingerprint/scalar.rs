@@ -1,12 +1,13 @@
 //! The portable steps, and the definition of what the others must do.
 
 use super::{Heads, NewEntry, NewHead, Planes};
+use crate::simd::Scalar;
 
 /// [`Backend::select`](crate::simd::Backend::select) for every processor.
 ///
 /// Ranks come as one or two neighbours, so this walks to them.
 #[inline(always)]
-pub(crate) fn select(word: u64, ranks: u64) -> u64 {
+pub(crate) fn select(_: Scalar, word: u64, ranks: u64) -> u64 {
     let (mut ranks, mut word) = (ranks, word);
     let mut found = 0;
     // Whole bytes first: half of a block's ones lie before the one wanted.
@@ -36,6 +37,7 @@ pub(crate) fn select(word: u64, ranks: u64) -> u64 {
 /// processor: chains are short, so one entry after the other.
 #[inline(always)]
 pub(crate) fn equal_heads<const BYTES: usize>(
+    _: Scalar,
     block: &[u8; BYTES],
     heads: Heads,
     among: u64,
@@ -47,6 +49,7 @@ pub(crate) fn equal_heads<const BYTES: usize>(
 /// every processor.
 #[inline(always)]
 pub(crate) fn equal_low_heads<const BYTES: usize>(
+    _: Scalar,
     block: &[u8; BYTES],
     heads: Heads,
     among: u64,
@@ -78,7 +81,7 @@ fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
 
 /// [`Backend::apart`](crate::simd::Backend::apart) for every processor.
 #[inline(always)]
-pub(crate) fn apart(word: u64, gaps: u64) -> u64 {
+pub(crate) fn apart(_: Scalar, word: u64, gaps: u64) -> u64 {
     let (mut word, mut gaps) = (word, gaps);
     while gaps != 0 {
         let below = (gaps & gaps.wrapping_neg()) - 1;
@@ -92,6 +95,7 @@ pub(crate) fn apart(word: u64, gaps: u64) -> u64 {
 /// processor.
 #[inline(always)]
 pub(crate) fn differing<const BYTES: usize>(
+    _: Scalar,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
@@ -111,6 +115,7 @@ pub(crate) fn differing<const BYTES: usize>(
 /// processor.
 #[inline(always)]
 pub(crate) fn add_head<const BYTES: usize>(
+    _: Scalar,
     block: &mut [u8; BYTES],
     head: NewHead,
     rest: [u64; 8],
@@ -148,6 +153,7 @@ pub(crate) fn add_head<const BYTES: usize>(
 /// processor.
 #[inline(always)]
 pub(crate) fn add_entry<const BYTES: usize>(
+    _: Scalar,
     block: &mut [u8; BYTES],
     entry: NewEntry,
 ) {
@@ -182,5 +188,5 @@ pub(crate) fn add_entry<const BYTES: usize>(
     } else {
         rest[0] = rest[0] >> 32 << 32 | index;
     }
-    add_head(block, head, rest);
+    add_head(Scalar, block, head, rest);
 }

@@ -56,6 +56,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Fast
         if let Some(avx2) = crate::simd::Avx2::new() {
             assert_eq!(self.look(avx2, block, chain, fraction), answer);
         }
+        #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+        if let Some(avx512) = crate::simd::Avx512::new() {
+            assert_eq!(self.look(avx512, block, chain, fraction), answer);
+        }
         answer
     }
 
@@ -76,6 +80,13 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Fast
                 let mut again = before;
                 let other =
                     self.insert(avx2, &mut again, chain, fraction, repeats);
+                assert_eq!((other, again), (insertion, block));
+            }
+            #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+            if let Some(avx512) = crate::simd::Avx512::new() {
+                let mut again = before;
+                let other =
+                    self.insert(avx512, &mut again, chain, fraction, repeats);
                 assert_eq!((other, again), (insertion, block));
             }
             (insertion, block)

@@ -200,7 +200,7 @@ impl Engine {
             Some(choice) => {
                 let place = self.place(hash, choice);
                 let block = &mut site.blocks[place];
-                self.probe(hash, choice).set(block);
+                self.probe(hash, choice).set(backend, block);
                 self.division(choice).count(block);
             }
             None => site.list.insert(hash),

@@ -1,0 +1,181 @@
+//! Eight positions at once with AVX-512, the whole block in one register.
+//!
+//! One permutation brings the word of each position into its lane, one
+//! rotation the bit to the lane's end. Both take as many bits of a position
+//! as they need and ignore the others, so that positions are only shifted,
+//! not cut out.
+#![expect(unsafe_code, reason = "vector intrinsics")]
+#![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
+
+use core::arch::x86_64::{
+    __m512i, _bzhi_u32, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
+    _mm256_loadu_si256, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_broadcast_i64x4, _mm512_cvtepu16_epi64, _mm512_loadu_si512,
+    _mm512_mask_mov_epi64, _mm512_mask_set1_epi64, _mm512_or_si512,
+    _mm512_permutexvar_epi64, _mm512_rorv_epi64, _mm512_set1_epi64,
+    _mm512_setr_epi64, _mm512_setzero_si512, _mm512_sllv_epi64,
+    _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_storeu_si512,
+    _mm512_sub_epi64, _mm512_testn_epi64_mask,
+};
+
+use super::scalar::set_one_by_one;
+use super::{LANES, Probes};
+use crate::simd::{Avx512, Backend, Task};
+
+/// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
+#[inline(always)]
+pub(crate) fn all_set(proof: Avx512, block: &[u8], probes: Probes) -> bool {
+    // Hardly a key that is not there gets behind the first group.
+    group_set(proof, block, probes, 0)
+        && (probes.count <= LANES || group_set(proof, block, probes, 1))
+        && (probes.count <= 2 * LANES
+            || proof.outline(Rest { proof, block, probes }))
+}
+
+/// The groups behind the second: rates far below one in ten thousand. Out
+/// of line, since a loop would take registers from all lookups.
+struct Rest<'a> {
+    proof: Avx512,
+    block: &'a [u8],
+    probes: Probes,
+}
+
+impl Task for Rest<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, _: B) -> bool {
+        let Self { proof, block, probes } = self;
+        let mut group = 2;
+        while group * LANES < probes.count {
+            if !group_set(proof, block, probes, group) {
+                return false;
+            }
+            group += 1;
+        }
+        true
+    }
+}
+
+/// Whether the `group`-th eight positions are set, or what there is of them.
+#[inline(always)]
+fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
+    let Some(words) = words(proof, block) else { return false };
+    let Positions { word, bit } = positions(proof, probes, group);
+    let left = probes.count - group * LANES;
+    // SAFETY: `proof` says that AVX-512F and BMI2 are there.
+    unsafe {
+        let found = _mm512_permutexvar_epi64(word, words);
+        let found = _mm512_rorv_epi64(found, bit);
+        let clear = _mm512_testn_epi64_mask(found, _mm512_set1_epi64(1));
+        u32::from(clear) & _bzhi_u32(0xff, left) == 0
+    }
+}
+
+/// Eight positions of a block, one a lane.
+struct Positions {
+    /// The word of 64 bits; only the lowest three bits count.
+    word: __m512i,
+    /// The bit in it, of which only the lowest six count; in whole blocks
+    /// the three above them are the word.
+    bit: __m512i,
+}
+
+#[inline(always)]
+fn positions(_proof: Avx512, probes: Probes, group: u32) -> Positions {
+    let [a, b] = probes.words(group).map(|word| word as i64);
+    // SAFETY: `_proof` says that AVX-512F is there, and what comes with it.
+    // The casts keep all bits: the intrinsics happen to take signed words,
+    // and `bits` is at most 512.
+    unsafe {
+        let shift = match probes.bits {
+            512 => 7,
+            // In half a block there are four words, and they come twice: a
+            // third bit of their number does no harm.
+            256 => 8,
+            bits => {
+                let fields = _mm_set_epi64x(b, a);
+                let scale = _mm_set1_epi16(bits as i16);
+                let at = _mm_mulhi_epu16(fields, scale);
+                let at = _mm512_cvtepu16_epi64(at);
+                return Positions {
+                    word: _mm512_srli_epi64::<6>(at),
+                    bit: at,
+                };
+            }
+        };
+        // To scale by a power of two is to shift each field by less.
+        let fields = _mm512_set1_epi64(a);
+        let fields = _mm512_mask_set1_epi64(fields, 0xf0, b);
+        let bit = _mm512_setr_epi64(0, 16, 32, 48, 0, 16, 32, 48);
+        let [bit, word] = [shift, shift + 6].map(|more| {
+            let more = _mm512_set1_epi64(more);
+            _mm512_add_epi64(bit, more)
+        });
+        Positions {
+            word: _mm512_srlv_epi64(fields, word),
+            bit: _mm512_srlv_epi64(fields, bit),
+        }
+    }
+}
+
+/// A whole block, or half of one twice.
+#[inline(always)]
+fn words(_proof: Avx512, block: &[u8]) -> Option<__m512i> {
+    // SAFETY: `_proof` says that AVX-512F is there; unaligned loads of the
+    // bytes of an array of that length.
+    unsafe {
+        if let Ok(wide) = <&[u8; 64]>::try_from(block) {
+            Some(_mm512_loadu_si512(wide.as_ptr().cast()))
+        } else if let Ok(narrow) = <&[u8; 32]>::try_from(block) {
+            let half = _mm256_loadu_si256(narrow.as_ptr().cast());
+            Some(_mm512_broadcast_i64x4(half))
+        } else {
+            None
+        }
+    }
+}
+
+/// [`Backend::set_all`](crate::simd::Backend::set_all) for this processor.
+#[inline(always)]
+pub(crate) fn set_all(proof: Avx512, block: &mut [u8], probes: Probes) {
+    let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) else {
+        return set_one_by_one(block, probes);
+    };
+    let mut group = 0;
+    while group * LANES < probes.count {
+        let left = probes.count - group * LANES;
+        let at = positions(proof, probes, group);
+        set_group(proof, wide, at, left);
+        group += 1;
+    }
+}
+
+/// Sets the first `count` of eight positions.
+///
+/// Each is brought to all lanes, of which it sets a bit in one: a shift by
+/// 64 and more, or by a negative number, leaves nothing.
+#[inline(always)]
+fn set_group(_proof: Avx512, block: &mut [u8; 64], at: Positions, count: u32) {
+    // SAFETY: `_proof` says that AVX-512F and BMI2 are there; an unaligned
+    // load and an unaligned store of the 64 bytes of `block`.
+    unsafe {
+        let at = _mm512_and_si512(at.bit, _mm512_set1_epi64(511));
+        // Positions that do not count are the first once more.
+        let first = _mm512_permutexvar_epi64(_mm512_setzero_si512(), at);
+        let at =
+            _mm512_mask_mov_epi64(first, _bzhi_u32(0xff, count) as u8, at);
+        let lanes = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
+        let one = _mm512_set1_epi64(1);
+        let mut words = _mm512_loadu_si512(block.as_ptr().cast());
+        let mut position = 0;
+        while position < i64::from(LANES) {
+            let here =
+                _mm512_permutexvar_epi64(_mm512_set1_epi64(position), at);
+            let bit = _mm512_sllv_epi64(one, _mm512_sub_epi64(here, lanes));
+            words = _mm512_or_si512(words, bit);
+            position += 1;
+        }
+        _mm512_storeu_si512(block.as_mut_ptr().cast(), words);
+    }
+}

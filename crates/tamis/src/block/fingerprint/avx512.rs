@@ -1,0 +1,316 @@
+//! A whole line in one register: all heads, and all planes of an entry, in
+//! one comparison.
+#![expect(unsafe_code, reason = "vector intrinsics")]
+#![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
+
+use core::arch::x86_64::{
+    __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
+    _mm512_add_epi32, _mm512_alignr_epi64, _mm512_and_si512,
+    _mm512_broadcast_i64x4, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_cmpgt_epi32_mask, _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi32,
+    _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_set1_epi32,
+    _mm512_mask_set1_epi64, _mm512_mullo_epi16, _mm512_multishift_epi64_epi8,
+    _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
+    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
+    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setr_epi64,
+    _mm512_setzero_si512, _mm512_shrdi_epi64, _mm512_sllv_epi32,
+    _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
+    _mm512_sub_epi32, _mm512_ternarylogic_epi64, _mm512_test_epi32_mask,
+    _mm512_testn_epi8_mask, _mm512_xor_si512,
+};
+
+use super::{Heads, NewEntry, NewHead, Planes, avx2};
+use crate::simd::Avx512;
+
+/// [`Backend::select`](crate::simd::Backend::select) for this processor.
+#[inline(always)]
+pub(crate) fn select(proof: Avx512, word: u64, ranks: u64) -> u64 {
+    avx2::select(proof.avx2, word, ranks)
+}
+
+/// [`Backend::apart`](crate::simd::Backend::apart) for this processor.
+#[inline(always)]
+pub(crate) fn apart(proof: Avx512, word: u64, gaps: u64) -> u64 {
+    avx2::apart(proof.avx2, word, gaps)
+}
+
+/// [`Backend::equal_heads`](crate::simd::Backend::equal_heads) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_heads<const BYTES: usize>(
+    proof: Avx512,
+    block: &[u8; BYTES],
+    heads: Heads,
+    among: u64,
+) -> u64 {
+    // One bit a head, the last head in the highest.
+    let equal = if heads.bits == 8 {
+        equal_bytes(proof, whole(proof, block), heads.value)
+    } else {
+        equal_nibbles(proof, whole(proof, block), [4, 5, 6, 7], heads.value)
+    };
+    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
+}
+
+/// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
+/// this processor.
+#[inline(always)]
+pub(crate) fn equal_low_heads<const BYTES: usize>(
+    proof: Avx512,
+    block: &[u8; BYTES],
+    heads: Heads,
+    among: u64,
+) -> u64 {
+    let block = whole(proof, block);
+    let equal = equal_nibbles(proof, block, [0, 1, 2, 3], heads.value);
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
+}
+
+/// Which of 64 bytes are equal to `value`.
+#[inline(always)]
+fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
+    // SAFETY: `_proof` says that AVX-512BW is there.
+    unsafe {
+        let value = _mm512_set1_epi8(value as i8);
+        _mm512_cmpeq_epi8_mask(bytes, value)
+    }
+}
+
+/// Which half bytes of four of the eight words are equal to `value`.
+#[inline(always)]
+fn equal_nibbles(
+    _proof: Avx512,
+    bytes: __m512i,
+    words: [i64; 4],
+    value: u8,
+) -> u64 {
+    /// For each half byte the place where its byte begins, so that it is
+    /// the lower half of it.
+    const PLACES: [i64; 2] = [0x1c18_1410_0c08_0400, 0x3c38_3430_2c28_2420];
+    let [a, b, c, d] = words;
+    let [p, q] = PLACES;
+    // SAFETY: `_proof` says that AVX-512F, BW and VBMI are there.
+    unsafe {
+        let twice = _mm512_setr_epi64(a, a, b, b, c, c, d, d);
+        let places = _mm512_setr_epi64(p, q, p, q, p, q, p, q);
+        let bytes = _mm512_permutexvar_epi64(twice, bytes);
+        let bytes = _mm512_multishift_epi64_epi8(places, bytes);
+        let value = _mm512_set1_epi8(value as i8);
+        let differs = _mm512_xor_si512(bytes, value);
+        _mm512_testn_epi8_mask(differs, _mm512_set1_epi8(0x0f))
+    }
+}
+
+/// [`Backend::differing`](crate::simd::Backend::differing) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn differing<const BYTES: usize>(
+    proof: Avx512,
+    block: &[u8; BYTES],
+    planes: Planes,
+    tail: u64,
+) -> u32 {
+    let block = whole(proof, block);
+    // SAFETY: `proof` says that AVX-512F and BW are there.
+    let differs = unsafe {
+        // Places are below 2^16 even in planes that are not asked for. What
+        // is multiplied are the lower halves of lanes; there is nothing in
+        // the upper ones.
+        let lanes = _mm512_setr_epi32(
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+        );
+        let stride = _mm512_set1_epi16(planes.stride as i16);
+        let first = _mm512_set1_epi32(planes.first as i32);
+        let place = _mm512_add_epi32(first, _mm512_mullo_epi16(stride, lanes));
+        // The permutation uses four bits of the word index. Half a line is
+        // there twice, so that the fourth makes no difference.
+        let word = _mm512_srli_epi32::<5>(place);
+        let found = _mm512_permutexvar_epi32(word, block);
+        // Both the bit found and the bit wanted move to the lane's end.
+        let found = _mm512_rorv_epi32(found, place);
+        let wanted = _mm512_set1_epi32((tail >> 32) as i32);
+        let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
+        let wanted = _mm512_rolv_epi32(wanted, up);
+        let differs = _mm512_xor_si512(found, wanted);
+        _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
+    };
+    u32::from(differs) & ((1 << planes.count) - 1)
+}
+
+/// [`Backend::add_head`](crate::simd::Backend::add_head) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn add_head<const BYTES: usize>(
+    proof: Avx512,
+    block: &mut [u8; BYTES],
+    head: NewHead,
+    rest: [u64; 8],
+) {
+    let [a, b, c, d, e, f, g, h] = rest.map(|word| word as i64);
+    // SAFETY: `proof` says that AVX-512F is there.
+    let rest = unsafe { _mm512_setr_epi64(a, b, c, d, e, f, g, h) };
+    add(proof, block, head, rest);
+}
+
+/// [`Backend::add_entry`](crate::simd::Backend::add_entry) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn add_entry<const BYTES: usize>(
+    proof: Avx512,
+    block: &mut [u8; BYTES],
+    entry: NewEntry,
+) {
+    let NewEntry { index, start, new, capacity, lanes, head } = entry;
+    let here = whole(proof, block);
+    // SAFETY: `proof` says that AVX-512F, BW and VL are there; unaligned
+    // loads of the 16 bytes of each of the arrays.
+    let rest = unsafe {
+        let skew = _mm_loadu_si128(lanes.skew.as_ptr().cast());
+        let passed = _mm_loadu_si128(lanes.passed.as_ptr().cast());
+        let skew = _mm512_cvtepi8_epi32(skew);
+        let passed = _mm512_cvtepu8_epi32(passed);
+        let one = _mm512_set1_epi32(1);
+        let ones = _mm512_set1_epi32(-1);
+        let start = _mm512_set1_epi32(start as i32);
+        let capacity_lanes = _mm512_set1_epi32(capacity as i32);
+        // Every lane where the one behind it was; nothing comes from the
+        // last into the first, which keeps its bits.
+        let back = _mm512_setr_epi32(
+            0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+        );
+        let before = _mm512_permutexvar_epi32(back, here);
+        // Where a bit more comes before the lane than if the first stood in
+        // the first slot.
+        let late = _mm512_cmpgt_epi32_mask(skew, start);
+        let passed = _mm512_mask_add_epi32(passed, late, passed, one);
+        let gap = _mm512_sub_epi32(start, skew);
+        let gap = _mm512_mask_add_epi32(gap, late, gap, capacity_lanes);
+        // Shifts by 32 and more leave nothing, which is right everywhere.
+        let room = _mm512_sub_epi32(_mm512_set1_epi32(32), passed);
+        let bits = _mm512_or_si512(
+            _mm512_sllv_epi32(here, passed),
+            _mm512_srlv_epi32(before, room),
+        );
+        let new = _mm512_srlv_epi32(_mm512_set1_epi32(new as i32), passed);
+        // What is behind the gap, twice, and what is before it once.
+        let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
+        let bits = _mm512_add_epi32(bits, behind);
+        let bit = _mm512_sllv_epi32(_mm512_and_si512(new, one), gap);
+        let mut bits = _mm512_or_si512(bits, bit);
+        if capacity < 32 {
+            let gap = _mm512_add_epi32(gap, capacity_lanes);
+            let new = _mm512_srli_epi32::<1>(new);
+            let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
+            let more = _mm512_add_epi32(bits, behind);
+            let bit = _mm512_sllv_epi32(_mm512_and_si512(new, one), gap);
+            bits = _mm512_or_si512(more, bit);
+        }
+        match BYTES {
+            64 => _mm512_mask_set1_epi64(bits, 1, index as i64),
+            _ => _mm512_mask_set1_epi32(bits, 1, index as i32),
+        }
+    };
+    add(proof, block, head, rest);
+}
+
+/// Adds a head, with `rest` in front of all heads.
+#[inline(always)]
+fn add<const BYTES: usize>(
+    proof: Avx512,
+    block: &mut [u8; BYTES],
+    head: NewHead,
+    rest: __m512i,
+) {
+    let NewHead { halves, begin, at, value } = head;
+    let here = whole(proof, block);
+    let through = front(proof, at + halves);
+    let before = front(proof, at);
+    let planes = front(proof, begin);
+    // SAFETY: `proof` says that AVX-512F, BW and VBMI2 are there.
+    let new = unsafe {
+        // Every head where the one before it was. Behind the last there is
+        // none, and none is needed: a head that moves has one behind it.
+        let next = _mm512_alignr_epi64::<1>(here, here);
+        let moved = match halves {
+            2 => _mm512_shrdi_epi64::<8>(here, next),
+            _ => _mm512_shrdi_epi64::<4>(here, next),
+        };
+        // What is in the second where the first has ones, and in the third
+        // elsewhere.
+        const CHOOSE: i32 = 0xca;
+        let value = _mm512_set1_epi8(value as i8);
+        let new = _mm512_ternarylogic_epi64::<CHOOSE>(through, value, here);
+        let new = _mm512_ternarylogic_epi64::<CHOOSE>(before, moved, new);
+        _mm512_ternarylogic_epi64::<CHOOSE>(planes, rest, new)
+    };
+    put(proof, block, new);
+}
+
+/// Ones in the half bytes of a block before a place.
+#[inline(always)]
+fn front(_proof: Avx512, place: u8) -> __m512i {
+    let fronts = &FRONTS[usize::from(place % 2)];
+    let Some(front) = fronts[64 - usize::from(place / 2 % 65)..].first_chunk()
+    else {
+        // SAFETY: `_proof` says that AVX-512F is there.
+        return unsafe { _mm512_setzero_si512() };
+    };
+    line(_proof, front)
+}
+
+/// Ones up to the middle, for places before a byte and inside it.
+static FRONTS: [[u8; 192]; 2] = {
+    let mut fronts = [[0; 192]; 2];
+    let mut at = 0;
+    while at < 64 {
+        fronts[0][at] = 0xff;
+        fronts[1][at] = 0xff;
+        at += 1;
+    }
+    fronts[1][64] = 0x0f;
+    fronts
+};
+
+/// Stores a line, or the first half of it.
+#[inline(always)]
+fn put<const BYTES: usize>(
+    _proof: Avx512,
+    block: &mut [u8; BYTES],
+    new: __m512i,
+) {
+    if let Some(out) = block.first_chunk_mut::<64>() {
+        // SAFETY: `_proof` says that AVX-512F is there; an unaligned store
+        // of the 64 bytes of `out`.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), new) };
+    } else if let Some(out) = block.first_chunk_mut::<32>() {
+        // SAFETY: AVX comes with AVX-512F; an unaligned store of the 32
+        // bytes of `out`.
+        unsafe {
+            let new = _mm512_castsi512_si256(new);
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), new);
+        }
+    }
+}
+
+/// A line, or half a line twice.
+#[inline(always)]
+fn whole<const BYTES: usize>(proof: Avx512, block: &[u8; BYTES]) -> __m512i {
+    if let Some(bytes) = block.first_chunk() {
+        return line(proof, bytes);
+    }
+    let half = block.first_chunk::<32>().unwrap_or(&[0; 32]);
+    // SAFETY: `proof` says that AVX-512F is there; an unaligned load of the
+    // 32 bytes of `half`.
+    unsafe {
+        let half = _mm256_loadu_si256(half.as_ptr().cast());
+        _mm512_broadcast_i64x4(half)
+    }
+}
+
+#[inline(always)]
+fn line(_proof: Avx512, bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load of the
+    // 64 bytes of `bytes`.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
