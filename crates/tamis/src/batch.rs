@@ -73,7 +73,7 @@ pub(crate) trait Staged: Copy {
 
 /// One of the rounds.
 pub(crate) trait Round: Copy {
-    /// What can be worked out before the block is there.
+    /// What is worked out before the block is there, and kept until it is.
     type Plan: Copy + Default;
 
     /// The same round, for a loop over many keys.
@@ -84,19 +84,24 @@ pub(crate) trait Round: Copy {
     fn plan(&self, hash: u64) -> Self::Plan;
 
     /// Asks for the block that this round of a lookup will read.
-    fn ask<const CACHED: bool>(&self, plan: Self::Plan);
+    fn ask<const CACHED: bool>(&self, hash: u64, plan: Self::Plan);
 
     /// Performs the round.
-    fn step<B: Backend>(&self, backend: B, plan: Self::Plan) -> Step;
+    fn step<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        plan: Self::Plan,
+    ) -> Step;
 
     /// Plans and performs the round.
     #[inline(always)]
     fn go<B: Backend>(&self, backend: B, hash: u64) -> Step {
-        self.step(backend, self.plan(hash))
+        self.step(backend, hash, self.plan(hash))
     }
 }
 
-/// A round of which nothing is worked out before its block is there.
+/// A round of which nothing is kept until its block is there.
 pub(crate) trait Unplanned: Copy {
     /// As in [`Round`].
     fn ask<const CACHED: bool>(&self, hash: u64);
@@ -105,7 +110,7 @@ pub(crate) trait Unplanned: Copy {
 }
 
 impl<R: Unplanned> Round for R {
-    type Plan = u64;
+    type Plan = ();
     type Many = Self;
 
     #[inline(always)]
@@ -114,17 +119,15 @@ impl<R: Unplanned> Round for R {
     }
 
     #[inline(always)]
-    fn plan(&self, hash: u64) -> u64 {
-        hash
-    }
+    fn plan(&self, _: u64) {}
 
     #[inline(always)]
-    fn ask<const CACHED: bool>(&self, hash: u64) {
+    fn ask<const CACHED: bool>(&self, hash: u64, (): ()) {
         Unplanned::ask::<CACHED>(self, hash);
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+    fn step<B: Backend>(&self, backend: B, hash: u64, (): ()) -> Step {
         Unplanned::step(self, backend, hash)
     }
 }
@@ -159,7 +162,7 @@ pub(crate) fn contains_all<S: Staged>(
         fn run<B: Backend>(self, backend: B) {
             let Self(structure, hashes, found) = self;
             if structure.is_one_round() {
-                let round = structure.first();
+                let round = structure.first().for_many();
                 OneRound { structure, round, hashes, found }.go(backend);
             } else if structure.bytes() <= S::UNASKED {
                 // Then survivors need not be put off, either.
@@ -180,6 +183,11 @@ pub(crate) fn contains_all<S: Staged>(
     dispatch(Many(structure, hashes, found));
 }
 
+/// Where blocks are asked for.
+const NOWHERE: u8 = 0;
+const NEAR: u8 = 1;
+const FAR: u8 = 2;
+
 /// Lookups that one round decides.
 struct OneRound<'a, S, R> {
     structure: S,
@@ -189,70 +197,90 @@ struct OneRound<'a, S, R> {
 }
 
 impl<S: Staged, R: Round> OneRound<'_, S, R> {
-    /// Out of line, so that the loop has the registers for itself.
     #[inline(always)]
     fn go<B: Backend>(self, backend: B) {
         let bytes = self.structure.bytes();
         if bytes <= S::UNASKED {
-            backend.outline(Unasked(self));
+            self.look_up::<_, NOWHERE, AHEAD>(backend);
         } else if bytes <= S::CACHED {
-            backend.outline(Asked::<_, _, true>(self));
+            self.look_up::<_, NEAR, AHEAD>(backend);
+        } else if S::AHEAD <= AHEAD {
+            self.look_up::<_, FAR, AHEAD>(backend);
         } else {
-            backend.outline(Asked::<_, _, false>(self));
+            self.look_up::<_, FAR, GROUP>(backend);
+        }
+    }
+
+    /// Each key planned, and its block asked for, `N` keys earlier.
+    #[inline(always)]
+    fn look_up<B: Backend, const WHERE: u8, const N: usize>(self, backend: B) {
+        let Self { round, hashes, found, .. } = self;
+        let groups = hashes.chunks_exact(N);
+        let rest = groups.remainder();
+        // A group like all others, of which only the keys there are count.
+        let mut last = [0; N];
+        last[..rest.len()].copy_from_slice(rest);
+        let mut plans = [Default::default(); N];
+        for (plan, &hash) in plans.iter_mut().zip(hashes) {
+            *plan = ahead_of::<_, WHERE>(round, hash);
+        }
+        let mut groups = groups.filter_map(|group| group.try_into().ok());
+        let mut keys = groups.next().unwrap_or(&last);
+        let mut found = found.chunks_exact_mut(N);
+        for found in &mut found {
+            let later = groups.next().unwrap_or(&last);
+            let Ok(found) = found.try_into() else { break };
+            let plans = &mut plans;
+            let group =
+                OneGroup::<_, WHERE, N> { round, keys, later, plans, found };
+            backend.outline(group);
+            keys = later;
+        }
+        let found = found.into_remainder();
+        for ((found, &hash), plan) in found.iter_mut().zip(rest).zip(plans) {
+            *found = round.step(backend, hash, plan) == Step::Yes;
         }
     }
 }
 
-/// Blocks that come by themselves.
-struct Unasked<'a, S, R>(OneRound<'a, S, R>);
-
-impl<S: Staged, R: Round> Task for Unasked<'_, S, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) {
-        let Self(OneRound { round, hashes, found, .. }) = self;
-        step_all(round, backend, hashes, found);
+/// Plans a lookup and asks for its block.
+#[inline(always)]
+fn ahead_of<R: Round, const WHERE: u8>(round: R, hash: u64) -> R::Plan {
+    let plan = round.plan(hash);
+    match WHERE {
+        NOWHERE => {}
+        NEAR => round.ask::<true>(hash, plan),
+        _ => round.ask::<false>(hash, plan),
     }
+    plan
 }
 
-/// Each block asked for a little earlier.
-struct Asked<'a, S, R, const CACHED: bool>(OneRound<'a, S, R>);
+/// One round of a group of keys, while those of a later group are planned.
+/// Out of line, so that the loop has the registers for itself.
+struct OneGroup<'a, R: Round, const WHERE: u8, const N: usize> {
+    round: R,
+    keys: &'a [u64; N],
+    later: &'a [u64; N],
+    /// Of the keys, and then of the later ones.
+    plans: &'a mut [R::Plan; N],
+    found: &'a mut [bool; N],
+}
 
-impl<S: Staged, R: Round, const CACHED: bool> Task
-    for Asked<'_, S, R, CACHED>
+impl<R: Round, const WHERE: u8, const N: usize> Task
+    for OneGroup<'_, R, WHERE, N>
 {
     type Output = ();
 
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) {
-        let Self(OneRound { round, hashes, found, .. }) = self;
-        let ahead = if CACHED { AHEAD } else { S::AHEAD };
-        let (first, later) = hashes.split_at(hashes.len().min(ahead));
-        for &hash in first {
-            round.ask::<CACHED>(round.plan(hash));
+        let Self { round, keys, later, plans, found } = self;
+        for (((plan, &hash), &later), found) in
+            plans.iter_mut().zip(keys).zip(later).zip(found)
+        {
+            let next = ahead_of::<_, WHERE>(round, later);
+            let plan = core::mem::replace(plan, next);
+            *found = round.step(backend, hash, plan) == Step::Yes;
         }
-        // Those that have another to fetch for, and those that do not:
-        // nobody has to ask at every key.
-        let (early, late) = found.split_at_mut(later.len());
-        // Windows, where two iterators would be one more address to keep.
-        for (window, found) in hashes.windows(ahead + 1).zip(early) {
-            round.ask::<CACHED>(round.plan(window[ahead]));
-            *found = round.go(backend, window[0]) == Step::Yes;
-        }
-        step_all(round, backend, &hashes[later.len()..], late);
-    }
-}
-
-#[inline(always)]
-fn step_all<R: Round, B: Backend>(
-    round: R,
-    backend: B,
-    hashes: &[u64],
-    found: &mut [bool],
-) {
-    for (&hash, found) in hashes.iter().zip(found) {
-        *found = round.go(backend, hash) == Step::Yes;
     }
 }
 
@@ -271,7 +299,7 @@ type Plans<R> = [<R as Round>::Plan; GROUP];
 /// guessed wrong all the time.
 struct Group<'a, R: Round, const CACHED: bool> {
     round: R,
-    keys: usize,
+    keys: &'a [u64],
     later: &'a [u64],
     /// Of the keys, and then of the later ones.
     plans: &'a mut Plans<R>,
@@ -291,15 +319,16 @@ impl<R: Round, const CACHED: bool> Task for Group<'_, R, CACHED> {
     fn run<B: Backend>(self, backend: B) -> Said {
         let Self { round, keys, later, plans } = self;
         let mut said = Said::default();
-        match <&[u64; GROUP]>::try_from(later) {
-            Ok(later) if keys == GROUP => {
-                for (at, (plan, &hash)) in
-                    plans.iter_mut().zip(later).enumerate()
+        type All = [u64; GROUP];
+        match (<&All>::try_from(keys), <&All>::try_from(later)) {
+            (Ok(keys), Ok(later)) => {
+                for (at, ((plan, &hash), &later)) in
+                    plans.iter_mut().zip(keys).zip(later).enumerate()
                 {
-                    let next = round.plan(hash);
-                    round.ask::<CACHED>(next);
+                    let next = round.plan(later);
+                    round.ask::<CACHED>(later, next);
                     let plan = core::mem::replace(plan, next);
-                    let step = round.step(backend, plan);
+                    let step = round.step(backend, hash, plan);
                     if step == Step::Yes {
                         said.yes |= 1 << at;
                     }
@@ -310,8 +339,9 @@ impl<R: Round, const CACHED: bool> Task for Group<'_, R, CACHED> {
                 said.next = said.next.reverse_bits();
             }
             _ => {
-                for (at, &plan) in plans.iter().take(keys).enumerate() {
-                    match round.step(backend, plan) {
+                for (at, (&plan, &hash)) in plans.iter().zip(keys).enumerate()
+                {
+                    match round.step(backend, hash, plan) {
                         Step::No => {}
                         Step::Next => said.next |= 1 << at,
                         Step::Yes => said.yes |= 1 << at,
@@ -319,7 +349,7 @@ impl<R: Round, const CACHED: bool> Task for Group<'_, R, CACHED> {
                 }
                 for (plan, &hash) in plans.iter_mut().zip(later) {
                     *plan = round.plan(hash);
-                    round.ask::<CACHED>(*plan);
+                    round.ask::<CACHED>(hash, *plan);
                 }
             }
         }
@@ -350,7 +380,7 @@ impl<S: Staged> Rounds<'_, S> {
             let (mut group, mut rest) = split(chunk);
             backend.outline(Group::<_, CACHED> {
                 round,
-                keys: 0,
+                keys: &[],
                 later: group,
                 plans: &mut plans,
             });
@@ -359,7 +389,7 @@ impl<S: Staged> Rounds<'_, S> {
                 let (later, behind) = split(rest);
                 let said = backend.outline(Group::<_, CACHED> {
                     round,
-                    keys: group.len(),
+                    keys: group,
                     later,
                     plans: &mut plans,
                 });
@@ -468,7 +498,7 @@ impl Waiting {
         let asked = (self.asked + GROUP).min(self.count);
         let said = backend.outline(Group::<_, CACHED> {
             round,
-            keys: self.asked - first,
+            keys: &self.hashes[first..self.asked],
             later: &self.hashes[self.asked..asked],
             plans,
         });

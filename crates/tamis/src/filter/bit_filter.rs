@@ -9,7 +9,7 @@ use tamis_theory::Prediction;
 use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
-use crate::batch::{self, SMALL_CACHE, Staged, Step, Unplanned, Updated};
+use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
@@ -128,6 +128,19 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         part: u32,
     ) -> (u64, Self::Probe);
 
+    /// How many groups of eight bits every part has, or [`ANY`].
+    #[doc(hidden)]
+    fn groups(&self) -> u32;
+
+    /// The bits of a part again, from what was kept of them.
+    #[doc(hidden)]
+    fn again<const BYTES: usize>(
+        &self,
+        hash: u64,
+        part: u32,
+        kept: <Self::Probe as BlockProbe>::Kept,
+    ) -> Self::Probe;
+
     #[doc(hidden)]
     fn measure(&self, fill: &FillHistogram) -> Measured;
     /// ORs two neighbouring blocks into the one they become when the number
@@ -140,6 +153,10 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         }
     }
 }
+
+/// More groups of bits than it pays to know, or not the same number in all
+/// parts.
+pub(super) const ANY: u32 = u32::MAX;
 
 /// Runs the same code for each size of blocks, as a constant: positions
 /// become shifts, and a block an array.
@@ -592,7 +609,9 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     }
 
     #[inline(always)]
-    fn view<const BYTES: usize>(&self) -> View<'_, L, BYTES> {
+    fn view<const BYTES: usize, const GROUPS: u32>(
+        &self,
+    ) -> View<'_, L, BYTES, GROUPS> {
         let blocks = blocks_from(self.data.as_ref(), self.payload.start);
         View { layout: self.layout, blocks }
     }
@@ -621,22 +640,26 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     }
 }
 
-/// The blocks with their layout: what a lookup needs and nothing else.
+/// The blocks with their layout: what a lookup needs and nothing else. In
+/// each part there are so many groups of eight bits, or any number if it
+/// is [`ANY`].
 #[derive(Clone, Copy)]
-struct View<'a, L, const BYTES: usize> {
+struct View<'a, L, const BYTES: usize, const GROUPS: u32> {
     layout: L,
     blocks: &'a [[u8; BYTES]],
 }
 
-impl<'a, L: Layout, const BYTES: usize> Staged for View<'a, L, BYTES> {
+impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> Staged
+    for View<'a, L, BYTES, GROUPS>
+{
     /// What a second-level cache holds: some forty instructions a key, so
     /// that six keys are on their way at any time. To ask for blocks would
     /// be a third of the time.
     const UNASKED: usize = SMALL_CACHE;
     const CACHED: usize = SMALL_CACHE;
 
-    type First = Part<'a, L, BYTES, true>;
-    type Later = Part<'a, L, BYTES, false>;
+    type First = Part<'a, L, BYTES, GROUPS, true>;
+    type Later = Part<'a, L, BYTES, GROUPS, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -662,13 +685,13 @@ impl<'a, L: Layout, const BYTES: usize> Staged for View<'a, L, BYTES> {
 /// The round that looks at one part of each key. Which one the `FIRST` is
 /// need not be asked at each of them.
 #[derive(Clone, Copy)]
-struct Part<'a, L, const BYTES: usize, const FIRST: bool> {
-    view: View<'a, L, BYTES>,
+struct Part<'a, L, const BYTES: usize, const GROUPS: u32, const FIRST: bool> {
+    view: View<'a, L, BYTES, GROUPS>,
     part: u32,
 }
 
-impl<L: Layout, const BYTES: usize, const FIRST: bool>
-    Part<'_, L, BYTES, FIRST>
+impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
+    Part<'_, L, BYTES, GROUPS, FIRST>
 {
     #[inline(always)]
     fn number(&self) -> u32 {
@@ -676,23 +699,56 @@ impl<L: Layout, const BYTES: usize, const FIRST: bool>
     }
 }
 
-impl<L: Layout, const BYTES: usize, const FIRST: bool> Unplanned
-    for Part<'_, L, BYTES, FIRST>
+/// A part of a key in a batch.
+#[derive(Clone, Copy)]
+struct Plan<'a, K, const BYTES: usize> {
+    block: &'a [u8; BYTES],
+    kept: K,
+}
+
+impl<K: Default, const BYTES: usize> Default for Plan<'_, K, BYTES> {
+    fn default() -> Self {
+        Self { block: &[0; BYTES], kept: K::default() }
+    }
+}
+
+impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
+    Round for Part<'a, L, BYTES, GROUPS, FIRST>
 {
+    type Plan = Plan<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
+    type Many = Self;
+
     #[inline(always)]
-    fn ask<const CACHED: bool>(&self, hash: u64) {
-        let View { layout, blocks } = self.view;
-        let (block, _) = layout.part::<BYTES>(hash, self.number());
-        prefetch::<CACHED>(blocks.as_flattened(), block as usize * BYTES);
+    fn for_many(self) -> Self {
+        self
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
+    fn plan(&self, hash: u64) -> Self::Plan {
         let View { layout, blocks } = self.view;
         let (block, probe) = layout.part::<BYTES>(hash, self.number());
-        if !probe.covered(backend, &blocks[block as usize]) {
+        Plan { block: &blocks[block as usize], kept: probe.kept() }
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, _: u64, plan: Self::Plan) {
+        prefetch::<CACHED>(plan.block, 0);
+    }
+
+    #[inline(always)]
+    fn step<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        plan: Self::Plan,
+    ) -> Step {
+        let layout = self.view.layout;
+        let part = self.number();
+        let probe = layout.again::<BYTES>(hash, part, plan.kept);
+        let probe = probe.in_groups::<GROUPS>();
+        if !probe.covered(backend, plan.block) {
             Step::No
-        } else if self.number() + 1 < layout.parts() {
+        } else if part + 1 < layout.parts() {
             Step::Next
         } else {
             Step::Yes
@@ -718,7 +774,8 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             fn run<B: Backend>(self, backend: B) -> bool {
                 let Self(filter, hash) = self;
                 by_size!(filter.layout, BYTES => {
-                    batch::all_rounds(filter.view::<BYTES>(), backend, hash)
+                    let view = filter.view::<BYTES, ANY>();
+                    batch::all_rounds(view, backend, hash)
                 })
             }
         }
@@ -727,7 +784,20 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
         by_size!(self.layout, BYTES => {
-            batch::contains_all(self.view::<BYTES>(), hashes, found);
+            match self.layout.groups() {
+                1 => {
+                    let view = self.view::<BYTES, 1>();
+                    batch::contains_all(view, hashes, found);
+                }
+                2 => {
+                    let view = self.view::<BYTES, 2>();
+                    batch::contains_all(view, hashes, found);
+                }
+                _ => {
+                    let view = self.view::<BYTES, ANY>();
+                    batch::contains_all(view, hashes, found);
+                }
+            }
         });
     }
 

@@ -4,7 +4,7 @@ use tamis_theory::blocked;
 
 use super::BitFilter;
 use super::bit_filter::{Geometry, Layout, Measured, Theory};
-use crate::block::bloom::{FillHistogram, Probes};
+use crate::block::bloom::{FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Single;
 use crate::storage::Owned;
@@ -74,9 +74,24 @@ impl Layout for BlockedLayout {
         hash: u64,
         _part: u32,
     ) -> (u64, Probes) {
-        let (count, bits) = (self.geometry.probes, 8 * BYTES as u32);
-        let probes = Probes::new(hash, count, bits);
+        let first = Probes::first(hash);
+        let probes = self.again::<BYTES>(hash, 0, first);
         (self.placement.block(hash), probes)
+    }
+
+    fn groups(&self) -> u32 {
+        self.geometry.probes.div_ceil(LANES)
+    }
+
+    #[inline(always)]
+    fn again<const BYTES: usize>(
+        &self,
+        hash: u64,
+        _part: u32,
+        first: [u64; 2],
+    ) -> Probes {
+        let (count, bits) = (self.geometry.probes, 8 * BYTES as u32);
+        Probes { hash, count, bits, first }
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

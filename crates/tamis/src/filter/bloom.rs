@@ -3,7 +3,7 @@
 use tamis_theory::standard;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bit_filter::{ANY, Geometry, Layout, Measured, Theory};
 use crate::block::bloom::{FillHistogram, OneBit};
 use crate::format::Kind;
 use crate::placement::Scattered;
@@ -74,6 +74,16 @@ impl Layout for BloomLayout {
         let block_bits = 8 * BYTES as u64;
         // 256 or 512, so the remainder fits.
         (bit / block_bits, OneBit((bit % block_bits) as u32))
+    }
+
+    fn groups(&self) -> u32 {
+        ANY
+    }
+
+    #[inline(always)]
+    fn again<const BYTES: usize>(&self, _: u64, _: u32, bit: u32) -> OneBit {
+        // Below the bits of a block, and seen to be.
+        OneBit(bit % (8 * BYTES as u32))
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

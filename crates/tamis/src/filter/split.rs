@@ -3,8 +3,8 @@
 use tamis_theory::split;
 
 use super::BitFilter;
-use super::bit_filter::{Geometry, Layout, Measured, Theory};
-use crate::block::bloom::{FillHistogram, Probes};
+use super::bit_filter::{ANY, Geometry, Layout, Measured, Theory};
+use crate::block::bloom::{FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Pair;
 use crate::storage::Owned;
@@ -81,10 +81,27 @@ impl Layout for SplitLayout {
 
     #[inline(always)]
     fn part<const BYTES: usize>(&self, hash: u64, part: u32) -> (u64, Probes) {
-        let (block, hash) = self.placement.block(hash, part);
-        let [first, second] = self.halves();
-        let count = if part == 0 { first } else { second };
-        (block, Probes::new(hash, count, 8 * BYTES as u32))
+        let (block, of_part) = self.placement.block(hash, part);
+        let first = Probes::first(of_part);
+        (block, self.again::<BYTES>(hash, part, first))
+    }
+
+    fn groups(&self) -> u32 {
+        let [one, other] = self.halves().map(|bits| bits.div_ceil(LANES));
+        if one == other { one } else { ANY }
+    }
+
+    #[inline(always)]
+    fn again<const BYTES: usize>(
+        &self,
+        hash: u64,
+        part: u32,
+        first: [u64; 2],
+    ) -> Probes {
+        let (_, hash) = self.placement.block(hash, part);
+        let [one, other] = self.halves();
+        let count = if part == 0 { one } else { other };
+        Probes { hash, count, bits: 8 * BYTES as u32, first }
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {

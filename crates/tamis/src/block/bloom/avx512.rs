@@ -8,14 +8,14 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m512i, _bzhi_u32, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
-    _mm256_loadu_si256, _mm512_add_epi64, _mm512_and_si512,
-    _mm512_broadcast_i64x4, _mm512_cvtepu16_epi64, _mm512_loadu_si512,
-    _mm512_mask_mov_epi64, _mm512_mask_set1_epi64, _mm512_or_si512,
-    _mm512_permutexvar_epi64, _mm512_rorv_epi64, _mm512_set1_epi64,
-    _mm512_setr_epi64, _mm512_setzero_si512, _mm512_sllv_epi64,
-    _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_storeu_si512,
-    _mm512_sub_epi64, _mm512_testn_epi64_mask,
+    __m512i, __mmask8, _bzhi_u32, _mm_mulhi_epu16, _mm_set_epi64x,
+    _mm_set1_epi16, _mm256_loadu_si256, _mm512_add_epi64,
+    _mm512_broadcast_i64x2, _mm512_broadcast_i64x4, _mm512_cvtepu16_epi64,
+    _mm512_loadu_si512, _mm512_mask_and_epi64, _mm512_permutexvar_epi64,
+    _mm512_rorv_epi64, _mm512_set1_epi64, _mm512_setr_epi64,
+    _mm512_sllv_epi64, _mm512_srli_epi64, _mm512_srlv_epi64,
+    _mm512_storeu_si512, _mm512_sub_epi64, _mm512_ternarylogic_epi64,
+    _mm512_testn_epi64_mask,
 };
 
 use super::scalar::set_one_by_one;
@@ -61,15 +61,14 @@ impl Task for Rest<'_> {
 #[inline(always)]
 fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
     let Some(words) = words(proof, block) else { return false };
-    let Positions { word, bit } = positions(proof, probes, group);
-    let left = probes.count - group * LANES;
-    // SAFETY: `proof` says that AVX-512F and BMI2 are there.
-    unsafe {
+    let Positions { word, bit, wanted } = positions(proof, probes, group);
+    // SAFETY: `proof` says that AVX-512F is there.
+    let clear = unsafe {
         let found = _mm512_permutexvar_epi64(word, words);
         let found = _mm512_rorv_epi64(found, bit);
-        let clear = _mm512_testn_epi64_mask(found, _mm512_set1_epi64(1));
-        u32::from(clear) & _bzhi_u32(0xff, left) == 0
-    }
+        _mm512_testn_epi64_mask(found, _mm512_set1_epi64(1))
+    };
+    clear & wanted == 0
 }
 
 /// Eight positions of a block, one a lane.
@@ -79,45 +78,66 @@ struct Positions {
     /// The bit in it, of which only the lowest six count; in whole blocks
     /// the three above them are the word.
     bit: __m512i,
+    /// The lanes of positions that are there.
+    wanted: __mmask8,
 }
 
 #[inline(always)]
 fn positions(_proof: Avx512, probes: Probes, group: u32) -> Positions {
     let [a, b] = probes.words(group).map(|word| word as i64);
-    // SAFETY: `_proof` says that AVX-512F is there, and what comes with it.
-    // The casts keep all bits: the intrinsics happen to take signed words,
-    // and `bits` is at most 512.
+    let left = probes.count - group * LANES;
+    // SAFETY: `_proof` says that AVX-512F is there, and what comes with it,
+    // and BMI2. The casts keep all bits: the intrinsics happen to take
+    // signed words, and `bits` is at most 512.
     unsafe {
+        let fields = _mm_set_epi64x(b, a);
         let shift = match probes.bits {
             512 => 7,
             // In half a block there are four words, and they come twice: a
             // third bit of their number does no harm.
             256 => 8,
             bits => {
-                let fields = _mm_set_epi64x(b, a);
                 let scale = _mm_set1_epi16(bits as i16);
                 let at = _mm_mulhi_epu16(fields, scale);
                 let at = _mm512_cvtepu16_epi64(at);
                 return Positions {
                     word: _mm512_srli_epi64::<6>(at),
                     bit: at,
+                    wanted: _bzhi_u32(0xff, left) as u8,
                 };
             }
         };
-        // To scale by a power of two is to shift each field by less.
-        let fields = _mm512_set1_epi64(a);
-        let fields = _mm512_mask_set1_epi64(fields, 0xf0, b);
-        let bit = _mm512_setr_epi64(0, 16, 32, 48, 0, 16, 32, 48);
-        let [bit, word] = [shift, shift + 6].map(|more| {
-            let more = _mm512_set1_epi64(more);
-            _mm512_add_epi64(bit, more)
-        });
+        // To scale by a power of two is to shift each field by less. The
+        // two words are in turn in the lanes: in a batch they come from
+        // memory, and then this is all done by a load.
+        let fields = _mm512_broadcast_i64x2(fields);
+        let bit = _mm512_setr_epi64(0, 0, 16, 16, 32, 32, 48, 48);
+        let [bit, word] = [shift, shift + 6]
+            .map(|more| _mm512_add_epi64(bit, _mm512_set1_epi64(more)));
         Positions {
             word: _mm512_srlv_epi64(fields, word),
             bit: _mm512_srlv_epi64(fields, bit),
+            wanted: IN_TURN[left as usize % IN_TURN.len()],
         }
     }
 }
+
+/// The lanes of so many positions, if the first four are in the even ones
+/// and the others in the odd ones.
+static IN_TURN: [u8; 64] = {
+    let mut lanes = [0xff; 64];
+    let mut count = 0;
+    while count < 8 {
+        let even = 0x55 & ((1 << (2 * count)) - 1);
+        let odd = match count {
+            5.. => 0xaa & ((1 << (2 * (count - 4))) - 1),
+            _ => 0,
+        };
+        lanes[count] = (even | odd) as u8;
+        count += 1;
+    }
+    lanes
+};
 
 /// A whole block, or half of one twice.
 #[inline(always)]
@@ -144,38 +164,36 @@ pub(crate) fn set_all(proof: Avx512, block: &mut [u8], probes: Probes) {
     };
     let mut group = 0;
     while group * LANES < probes.count {
-        let left = probes.count - group * LANES;
-        let at = positions(proof, probes, group);
-        set_group(proof, wide, at, left);
+        set_group(proof, wide, positions(proof, probes, group));
         group += 1;
     }
 }
 
-/// Sets the first `count` of eight positions.
+/// Sets eight positions, or those that are there.
 ///
 /// Each is brought to all lanes, of which it sets a bit in one: a shift by
 /// 64 and more, or by a negative number, leaves nothing.
 #[inline(always)]
-fn set_group(_proof: Avx512, block: &mut [u8; 64], at: Positions, count: u32) {
-    // SAFETY: `_proof` says that AVX-512F and BMI2 are there; an unaligned
-    // load and an unaligned store of the 64 bytes of `block`.
+fn set_group(_proof: Avx512, block: &mut [u8; 64], at: Positions) {
+    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load and an
+    // unaligned store of the 64 bytes of `block`.
     unsafe {
-        let at = _mm512_and_si512(at.bit, _mm512_set1_epi64(511));
-        // Positions that do not count are the first once more.
-        let first = _mm512_permutexvar_epi64(_mm512_setzero_si512(), at);
-        let at =
-            _mm512_mask_mov_epi64(first, _bzhi_u32(0xff, count) as u8, at);
+        // Those that are not there are behind the block.
+        let none = _mm512_set1_epi64(-1);
+        let place = _mm512_set1_epi64(511);
+        let at = _mm512_mask_and_epi64(none, at.wanted, at.bit, place);
         let lanes = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         let one = _mm512_set1_epi64(1);
-        let mut words = _mm512_loadu_si512(block.as_ptr().cast());
-        let mut position = 0;
-        while position < i64::from(LANES) {
-            let here =
-                _mm512_permutexvar_epi64(_mm512_set1_epi64(position), at);
-            let bit = _mm512_sllv_epi64(one, _mm512_sub_epi64(here, lanes));
-            words = _mm512_or_si512(words, bit);
-            position += 1;
-        }
+        let set = |lane| {
+            let here = _mm512_permutexvar_epi64(_mm512_set1_epi64(lane), at);
+            _mm512_sllv_epi64(one, _mm512_sub_epi64(here, lanes))
+        };
+        let words = _mm512_loadu_si512(block.as_ptr().cast());
+        const OR: i32 = 0xfe;
+        let a = _mm512_ternarylogic_epi64::<OR>(set(0), set(1), set(2));
+        let b = _mm512_ternarylogic_epi64::<OR>(set(3), set(4), set(5));
+        let c = _mm512_ternarylogic_epi64::<OR>(set(6), set(7), words);
+        let words = _mm512_ternarylogic_epi64::<OR>(a, b, c);
         _mm512_storeu_si512(block.as_mut_ptr().cast(), words);
     }
 }

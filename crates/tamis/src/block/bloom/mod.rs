@@ -42,8 +42,14 @@ pub struct Probes {
 impl Probes {
     #[inline(always)]
     pub(crate) fn new(hash: u64, count: u32, bits: u32) -> Self {
+        Self { hash, count, bits, first: Self::first(hash) }
+    }
+
+    /// The words behind the first eight positions.
+    #[inline(always)]
+    pub(crate) fn first(hash: u64) -> [u64; 2] {
         let [a, b] = Self::streams(0);
-        Self { hash, count, bits, first: [a.word(hash), b.word(hash)] }
+        [a.word(hash), b.word(hash)]
     }
 
     /// The streams of the words behind the `group`-th eight positions.
@@ -68,6 +74,23 @@ impl Probes {
 ///
 /// Public only because the sealed `Layout` names it.
 pub trait BlockProbe: Copy {
+    /// What of it takes time to work out: kept in a batch until the block
+    /// is there.
+    #[doc(hidden)]
+    type Kept: Copy + Default;
+
+    #[doc(hidden)]
+    fn kept(self) -> Self::Kept;
+
+    /// The same, of which the compiler knows how many groups of [`LANES`]
+    /// bits it has, the last of them perhaps not full, if it has at most
+    /// two: then loops have nothing to ask.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn in_groups<const GROUPS: u32>(self) -> Self {
+        self
+    }
+
     /// Calls `f` with every bit position.
     #[doc(hidden)]
     fn for_each_bit(self, f: impl FnMut(u32));
@@ -95,6 +118,23 @@ pub trait BlockProbe: Copy {
 }
 
 impl BlockProbe for Probes {
+    type Kept = [u64; 2];
+
+    #[inline(always)]
+    fn kept(self) -> [u64; 2] {
+        self.first
+    }
+
+    #[inline(always)]
+    fn in_groups<const GROUPS: u32>(self) -> Self {
+        if GROUPS > 2 {
+            return self;
+        }
+        let (least, most) = (LANES * (GROUPS - 1) + 1, LANES * GROUPS);
+        debug_assert!((least..=most).contains(&self.count));
+        Self { count: self.count.clamp(least, most), ..self }
+    }
+
     #[inline(always)]
     fn for_each_bit(self, mut f: impl FnMut(u32)) {
         let mut left = self.count;
@@ -130,6 +170,13 @@ impl BlockProbe for Probes {
 pub struct OneBit(pub(crate) u32);
 
 impl BlockProbe for OneBit {
+    type Kept = u32;
+
+    #[inline(always)]
+    fn kept(self) -> u32 {
+        self.0
+    }
+
     #[inline(always)]
     fn for_each_bit(self, mut f: impl FnMut(u32)) {
         f(self.0);

@@ -314,7 +314,6 @@ impl<'a, const BYTES: usize, const TRACKED: bool> Staged
 /// class of the key is not, as present keys hardly ever need it.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a, const BYTES: usize> {
-    hash: u64,
     /// The words behind the first positions.
     first: [u64; 2],
     block: &'a [u8; BYTES],
@@ -322,7 +321,7 @@ pub(super) struct Plan<'a, const BYTES: usize> {
 
 impl<const BYTES: usize> Default for Plan<'_, BYTES> {
     fn default() -> Self {
-        Self { hash: 0, first: [0; 2], block: &[0; BYTES] }
+        Self { first: [0; 2], block: &[0; BYTES] }
     }
 }
 
@@ -436,18 +435,23 @@ where
         };
         let block = self.level.choose::<FIRST>(self.view.blocks, chooser);
         let [a, b] = self.streams.first;
-        Plan { hash, first: [a.word(hash), b.word(hash)], block }
+        Plan { first: [a.word(hash), b.word(hash)], block }
     }
 
     #[inline(always)]
-    fn ask<const CACHED: bool>(&self, plan: Plan<'a, BYTES>) {
+    fn ask<const CACHED: bool>(&self, _: u64, plan: Plan<'a, BYTES>) {
         simd::prefetch::<CACHED>(plan.block, 0);
     }
 
     #[inline(always)]
-    fn step<B: Backend>(&self, backend: B, plan: Plan<'a, BYTES>) -> Step {
+    fn step<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        plan: Plan<'a, BYTES>,
+    ) -> Step {
         let Self { view: View { engine, list, .. }, round, .. } = *self;
-        let Plan { hash, first, block } = plan;
+        let Plan { first, block } = plan;
         let (count, bits) = (self.probes, round.payload_bits);
         if (Probes { hash, count, bits, first }).covered(backend, block) {
             return Step::Yes;
