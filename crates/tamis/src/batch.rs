@@ -211,33 +211,44 @@ impl<S: Staged, R: Round> OneRound<'_, S, R> {
         }
     }
 
-    /// Each key planned, and its block asked for, `N` keys earlier.
+    /// Out of line, so that the loop has the registers for itself.
     #[inline(always)]
     fn look_up<B: Backend, const WHERE: u8, const N: usize>(self, backend: B) {
-        let Self { round, hashes, found, .. } = self;
-        let groups = hashes.chunks_exact(N);
-        let rest = groups.remainder();
-        // A group like all others, of which only the keys there are count.
-        let mut last = [0; N];
-        last[..rest.len()].copy_from_slice(rest);
+        backend.outline(Ahead::<_, _, WHERE, N>(self));
+    }
+}
+
+/// Each key planned, and its block asked for, `N` keys earlier.
+struct Ahead<'a, S, R, const WHERE: u8, const N: usize>(OneRound<'a, S, R>);
+
+impl<S: Staged, R: Round, const WHERE: u8, const N: usize> Task
+    for Ahead<'_, S, R, WHERE, N>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) {
+        let Self(OneRound { round, hashes, found, .. }) = self;
+        // Those of the next keys, in turn.
         let mut plans = [Default::default(); N];
         for (plan, &hash) in plans.iter_mut().zip(hashes) {
             *plan = ahead_of::<_, WHERE>(round, hash);
         }
-        let mut groups = groups.filter_map(|group| group.try_into().ok());
-        let mut keys = groups.next().unwrap_or(&last);
-        let mut found = found.chunks_exact_mut(N);
-        for found in &mut found {
-            let later = groups.next().unwrap_or(&last);
-            let Ok(found) = found.try_into() else { break };
-            let plans = &mut plans;
-            let group =
-                OneGroup::<_, WHERE, N> { round, keys, later, plans, found };
-            backend.outline(group);
-            keys = later;
+        // Keys that have another to plan, and those that do not: nobody has
+        // to ask at every key. Windows, where two iterators would be one
+        // more address to keep.
+        let early = hashes.len().saturating_sub(N);
+        let (found, found_later) = found.split_at_mut(early);
+        for (at, (window, found)) in
+            hashes.windows(N + 1).zip(found).enumerate()
+        {
+            let next = ahead_of::<_, WHERE>(round, window[N]);
+            let plan = core::mem::replace(&mut plans[at % N], next);
+            *found = round.step(backend, window[0], plan) == Step::Yes;
         }
-        let found = found.into_remainder();
-        for ((found, &hash), plan) in found.iter_mut().zip(rest).zip(plans) {
+        let later = (early..).zip(&hashes[early..]).zip(found_later);
+        for ((at, &hash), found) in later {
+            let plan = plans[at % N];
             *found = round.step(backend, hash, plan) == Step::Yes;
         }
     }
@@ -253,35 +264,6 @@ fn ahead_of<R: Round, const WHERE: u8>(round: R, hash: u64) -> R::Plan {
         _ => round.ask::<false>(hash, plan),
     }
     plan
-}
-
-/// One round of a group of keys, while those of a later group are planned.
-/// Out of line, so that the loop has the registers for itself.
-struct OneGroup<'a, R: Round, const WHERE: u8, const N: usize> {
-    round: R,
-    keys: &'a [u64; N],
-    later: &'a [u64; N],
-    /// Of the keys, and then of the later ones.
-    plans: &'a mut [R::Plan; N],
-    found: &'a mut [bool; N],
-}
-
-impl<R: Round, const WHERE: u8, const N: usize> Task
-    for OneGroup<'_, R, WHERE, N>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) {
-        let Self { round, keys, later, plans, found } = self;
-        for (((plan, &hash), &later), found) in
-            plans.iter_mut().zip(keys).zip(later).zip(found)
-        {
-            let next = ahead_of::<_, WHERE>(round, later);
-            let plan = core::mem::replace(plan, next);
-            *found = round.step(backend, hash, plan) == Step::Yes;
-        }
-    }
 }
 
 /// Keys that take a step together: what is said of them is a word.

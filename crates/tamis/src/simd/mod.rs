@@ -82,7 +82,8 @@ pub trait Backend: Copy {
     );
 
     /// In which of up to [`PLANES`](Self::PLANES) bit planes an entry
-    /// differs from `tail`, whose highest bit belongs to the first plane.
+    /// differs from `tail`, whose highest bit belongs to the first plane. The
+    /// lowest bit of the answer stands for the last plane.
     #[doc(hidden)]
     fn differing<const BYTES: usize>(
         self,
