@@ -175,25 +175,34 @@ pub(crate) fn set_all(proof: Avx512, block: &mut [u8], probes: Probes) {
 /// 64 and more, or by a negative number, leaves nothing.
 #[inline(always)]
 fn set_group(_proof: Avx512, block: &mut [u8; 64], at: Positions) {
-    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load and an
-    // unaligned store of the 64 bytes of `block`.
+    let mut places = [0u64; LANES as usize];
+    // SAFETY: `_proof` says that AVX-512F is there; an unaligned store of
+    // the 64 bytes of `places`.
     unsafe {
         // Those that are not there are behind the block.
         let none = _mm512_set1_epi64(-1);
         let place = _mm512_set1_epi64(511);
         let at = _mm512_mask_and_epi64(none, at.wanted, at.bit, place);
+        _mm512_storeu_si512(places.as_mut_ptr().cast(), at);
+    }
+    // From memory a number comes into all lanes by itself; from a register
+    // it would take the one unit that permutes.
+    let [a, b, c, d, e, f, g, h] = core::hint::black_box(places);
+    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load and an
+    // unaligned store of the 64 bytes of `block`.
+    unsafe {
         let lanes = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         let one = _mm512_set1_epi64(1);
-        let set = |lane| {
-            let here = _mm512_permutexvar_epi64(_mm512_set1_epi64(lane), at);
-            _mm512_sllv_epi64(one, _mm512_sub_epi64(here, lanes))
+        let set = |place: u64| {
+            let place = _mm512_set1_epi64(place as i64);
+            _mm512_sllv_epi64(one, _mm512_sub_epi64(place, lanes))
         };
-        let words = _mm512_loadu_si512(block.as_ptr().cast());
         const OR: i32 = 0xfe;
-        let a = _mm512_ternarylogic_epi64::<OR>(set(0), set(1), set(2));
-        let b = _mm512_ternarylogic_epi64::<OR>(set(3), set(4), set(5));
-        let c = _mm512_ternarylogic_epi64::<OR>(set(6), set(7), words);
-        let words = _mm512_ternarylogic_epi64::<OR>(a, b, c);
+        let words = _mm512_loadu_si512(block.as_ptr().cast());
+        let a = _mm512_ternarylogic_epi64::<OR>(set(a), set(b), set(c));
+        let d = _mm512_ternarylogic_epi64::<OR>(set(d), set(e), set(f));
+        let g = _mm512_ternarylogic_epi64::<OR>(set(g), set(h), words);
+        let words = _mm512_ternarylogic_epi64::<OR>(a, d, g);
         _mm512_storeu_si512(block.as_mut_ptr().cast(), words);
     }
 }
