@@ -130,9 +130,14 @@ impl Level {
             return Self::SCALAR;
         }
         #[cfg(rustc_1_89)]
-        if has!("avx512f", "avx512bw", "avx512dq", "avx512vl")
-            && has!("avx512vbmi", "avx512vbmi2")
-        {
+        if has!(
+            "avx512f",
+            "avx512bw",
+            "avx512dq",
+            "avx512vl",
+            "avx512vbmi",
+            "avx512vbmi2"
+        ) {
             return Self::AVX512;
         }
         Self::AVX2

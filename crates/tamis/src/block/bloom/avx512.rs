@@ -72,6 +72,7 @@ fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
 }
 
 /// Eight positions of a block, one a lane.
+#[derive(Clone, Copy)]
 struct Positions {
     /// The word of 64 bits; only the lowest three bits count.
     word: __m512i,
