@@ -39,6 +39,29 @@ impl Machine {
     }
 }
 
+/// Bytes of the largest cache, none if the system does not tell.
+pub(crate) fn largest_cache() -> usize {
+    let sizes = caches().into_iter().filter_map(|cache| {
+        let (_, size) = cache.split_once(' ')?;
+        Some(size.strip_suffix('K')?.parse::<usize>().ok()? << 10)
+    });
+    sizes.max().unwrap_or_default()
+}
+
+/// The instructions that tamis finds here.
+pub(crate) fn instruction_set() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512vbmi2") {
+            return "AVX-512";
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            return "AVX2";
+        }
+    }
+    "no vectors"
+}
+
 /// The caches of the first core, smallest first.
 fn caches() -> Vec<String> {
     let mut caches = Vec::new();

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::contender::{Contender, Lookup, Mode, Plan, Queries};
 use crate::keys::{KeyType, Random};
-use crate::machine::HugePages;
+use crate::machine::{HugePages, largest_cache};
 use crate::report::Row;
 use crate::subject::Result;
 use crate::{Size, progress::Progress};
@@ -43,7 +43,8 @@ pub(crate) struct Effort {
 /// Nanoseconds a timed loop should take at least: the clock costs some 500.
 const LEAST_NS: f64 = 3e6;
 
-/// Bytes that leave nothing else in a cache.
+/// Bytes that leave nothing else in a cache, at least: on some machines the
+/// cache itself is larger.
 const EVICTING: usize = 64 << 20;
 
 /// How often a batch has its turn in a round: it takes a fraction of the
@@ -134,7 +135,7 @@ pub(crate) fn race(
         }
     }
     let others = match cell.size {
-        Size::Dram => vec![1u64; EVICTING / 8],
+        Size::Dram => vec![1u64; largest_cache().max(EVICTING) / 8],
         _ => Vec::new(),
     };
     for round in 0..effort.rounds {

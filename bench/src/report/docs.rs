@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use super::{Group, Row, goals, instructions, percent};
 use crate::contender::Mode;
 use crate::keys::KeyType;
-use crate::machine::{HugePages, Machine, RUSTC, version_of};
+use crate::machine::{
+    HugePages, Machine, RUSTC, instruction_set, version_of,
+};
 use crate::subject::Result;
 use crate::{PEERS, Size};
 
@@ -86,7 +88,7 @@ the others from being reached is in [limits](limits.md).
 }
 
 fn head(run: &Run) -> String {
-    let machine = Machine::this();
+    let (machine, instructions) = (Machine::this(), instruction_set());
     let mut peers: Vec<String> = Vec::new();
     for name in PEERS {
         if let Some(version) = version_of(name) {
@@ -115,7 +117,7 @@ of processor time per key on one core, the best of several repetitions. Only
 ratios within one run mean anything, and that is what the second table of
 each section gives.
 
-* Machine: {machine}.
+* Machine: {machine}. tamis uses {instructions} on it.
 * {RUSTC}, release with link-time optimisation, no `target-cpu`.
 * Memory: {pages}.
 * Peers: {peers}.

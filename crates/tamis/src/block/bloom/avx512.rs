@@ -18,42 +18,21 @@ use core::arch::x86_64::{
     _mm512_testn_epi64_mask,
 };
 
+use super::groups::{self, Groups};
 use super::scalar::set_one_by_one;
 use super::{LANES, Probes};
-use crate::simd::{Avx512, Backend, Task};
+use crate::simd::Avx512;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
 #[inline(always)]
 pub(crate) fn all_set(proof: Avx512, block: &[u8], probes: Probes) -> bool {
-    // Hardly a key that is not there gets behind the first group.
-    group_set(proof, block, probes, 0)
-        && (probes.count <= LANES || group_set(proof, block, probes, 1))
-        && (probes.count <= 2 * LANES
-            || proof.outline(Rest { proof, block, probes }))
+    groups::all_set(proof, block, probes)
 }
 
-/// The groups behind the second: rates far below one in ten thousand. Out
-/// of line, since a loop would take registers from all lookups.
-struct Rest<'a> {
-    proof: Avx512,
-    block: &'a [u8],
-    probes: Probes,
-}
-
-impl Task for Rest<'_> {
-    type Output = bool;
-
+impl Groups for Avx512 {
     #[inline(always)]
-    fn run<B: Backend>(self, _: B) -> bool {
-        let Self { proof, block, probes } = self;
-        let mut group = 2;
-        while group * LANES < probes.count {
-            if !group_set(proof, block, probes, group) {
-                return false;
-            }
-            group += 1;
-        }
-        true
+    fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
+        group_set(self, block, probes, group)
     }
 }
 

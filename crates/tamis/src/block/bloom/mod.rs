@@ -15,6 +15,8 @@
 pub(crate) mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
 pub(crate) mod avx512;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod groups;
 pub(crate) mod scalar;
 
 use alloc::vec;
