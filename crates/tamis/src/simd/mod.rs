@@ -198,14 +198,7 @@ pub trait Task {
 pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        match x86::Best::here() {
-            #[cfg(rustc_1_89)]
-            x86::Best::Avx512(backend) => x86::run_avx512(backend, task),
-            x86::Best::Avx2(backend) => x86::run_avx2(backend, task),
-            // Out of line too: its registers would have to be saved in
-            // front of the branch.
-            x86::Best::Scalar => Scalar.outline(task),
-        }
+        x86::run(task)
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     task.run(Scalar)

@@ -1,7 +1,10 @@
 //! What x86-64 processors have beyond the least of them.
 #![expect(unsafe_code, reason = "target features and prefetch hints")]
 
-use super::{Backend, Task};
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use super::{Backend, Scalar, Task};
 use crate::block::{bloom, fingerprint};
 
 /// Proof that this processor has AVX2 and the bit-manipulation instructions
@@ -24,14 +27,6 @@ pub(crate) struct Avx512 {
     pub(crate) avx2: Avx2,
 }
 
-/// The best backend of a processor.
-pub(super) enum Best {
-    #[cfg(rustc_1_89)]
-    Avx512(Avx512),
-    Avx2(Avx2),
-    Scalar,
-}
-
 /// Whether the processor has all of some features.
 #[cfg(feature = "std")]
 macro_rules! has {
@@ -48,25 +43,10 @@ macro_rules! has {
     };
 }
 
-impl Best {
-    #[inline(always)]
-    pub(super) fn here() -> Self {
-        let level = Level::here();
-        #[cfg(rustc_1_89)]
-        if level == Level::AVX512 {
-            return Self::Avx512(Avx512 { avx2: Avx2 { _proof: () } });
-        }
-        match level >= Level::AVX2 {
-            true => Self::Avx2(Avx2 { _proof: () }),
-            false => Self::Scalar,
-        }
-    }
-}
-
 impl Avx2 {
     /// The backend, if the processor has it; if it does once, it always
     /// does.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    #[inline(always)]
     pub(crate) fn new() -> Option<Self> {
         (Level::here() >= Level::AVX2).then_some(Self { _proof: () })
     }
@@ -75,14 +55,18 @@ impl Avx2 {
 #[cfg(rustc_1_89)]
 impl Avx512 {
     /// As [`Avx2::new`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    #[inline(always)]
     pub(crate) fn new() -> Option<Self> {
-        match Best::here() {
-            Best::Avx512(backend) => Some(backend),
-            _ => None,
-        }
+        (Level::here() == Level::AVX512)
+            .then_some(Self { avx2: Avx2 { _proof: () } })
     }
 }
+
+/// The level of this processor, once somebody has looked. The standard
+/// library keeps this too, but a feature at a time: a single lookup notices a
+/// dozen tests instead of one.
+#[cfg(feature = "std")]
+static KNOWN: AtomicU8 = AtomicU8::new(Level::UNKNOWN.0);
 
 /// How much a processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,31 +82,34 @@ impl Level {
     const AVX512: Self = Self(3);
 
     /// That of this processor.
-    #[cfg(feature = "std")]
     #[inline(always)]
     fn here() -> Self {
-        use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-        // The standard library caches too, but a feature at a time; a
-        // single lookup notices a dozen tests instead of one.
-        static KNOWN: AtomicU8 = AtomicU8::new(Level::UNKNOWN.0);
-
-        #[cold]
-        fn look() -> Level {
-            let level = Level::detect();
-            KNOWN.store(level.0, Relaxed);
-            level
-        }
-
-        match Self(KNOWN.load(Relaxed)) {
-            Self::UNKNOWN => look(),
+        match Self::known() {
+            #[cfg(feature = "std")]
+            Self::UNKNOWN => Self::look(),
             known => known,
         }
     }
 
+    /// The same, if somebody has looked.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn known() -> Self {
+        Self(KNOWN.load(Relaxed))
+    }
+
     #[cfg(not(feature = "std"))]
     #[inline(always)]
-    fn here() -> Self {
+    fn known() -> Self {
         Self::detect()
+    }
+
+    #[cfg(feature = "std")]
+    #[cold]
+    fn look() -> Self {
+        let level = Self::detect();
+        KNOWN.store(level.0, Relaxed);
+        level
     }
 
     fn detect() -> Self {
@@ -169,8 +156,40 @@ impl Backend for Avx512 {
     steps!(avx512);
 }
 
+/// Runs `task` on the best backend of this processor.
+///
+/// A comparison for each backend, and no value that says which it is: that
+/// would take a single lookup ten instructions.
 #[inline(always)]
-pub(super) fn run_avx2<T: Task>(backend: Avx2, task: T) -> T::Output {
+pub(super) fn run<T: Task>(task: T) -> T::Output {
+    let known = Level::known();
+    #[cfg(rustc_1_89)]
+    if known == Level::AVX512 {
+        let avx2 = Avx2 { _proof: () };
+        return run_avx512(Avx512 { avx2 }, task);
+    }
+    if known == Level::AVX2 {
+        return run_avx2(Avx2 { _proof: () }, task);
+    }
+    run_otherwise(task)
+}
+
+/// The first time, and where the processor has nothing.
+#[cold]
+#[inline(never)]
+fn run_otherwise<T: Task>(task: T) -> T::Output {
+    #[cfg(rustc_1_89)]
+    if let Some(backend) = Avx512::new() {
+        return run_avx512(backend, task);
+    }
+    match Avx2::new() {
+        Some(backend) => run_avx2(backend, task),
+        None => Scalar.outline(task),
+    }
+}
+
+#[inline(always)]
+fn run_avx2<T: Task>(backend: Avx2, task: T) -> T::Output {
     /// # Safety
     ///
     /// The processor must have the features named.
@@ -179,15 +198,15 @@ pub(super) fn run_avx2<T: Task>(backend: Avx2, task: T) -> T::Output {
     unsafe fn with_features<T: Task>(backend: Avx2, task: T) -> T::Output {
         task.run(backend)
     }
-    // SAFETY: a value of type `Avx2` exists only if the processor has the
-    // features named: `Level::detect`, whose answer every constructor waits
-    // for, has asked for each of them.
+    // SAFETY: a value of type `Avx2` is made only if the processor has the
+    // features named: `Level::detect` has asked for each of them, and no
+    // other level than its answer is known, by which `run` and `new` decide.
     unsafe { with_features(backend, task) }
 }
 
 #[cfg(rustc_1_89)]
 #[inline(always)]
-pub(super) fn run_avx512<T: Task>(backend: Avx512, task: T) -> T::Output {
+fn run_avx512<T: Task>(backend: Avx512, task: T) -> T::Output {
     /// # Safety
     ///
     /// The processor must have the features named.
@@ -198,9 +217,9 @@ pub(super) fn run_avx512<T: Task>(backend: Avx512, task: T) -> T::Output {
     unsafe fn with_features<T: Task>(backend: Avx512, task: T) -> T::Output {
         task.run(backend)
     }
-    // SAFETY: a value of type `Avx512` exists only if the processor has the
-    // features named: `Level::detect`, whose answer `Best::here`, its only
-    // constructor, waits for, has asked for each of them.
+    // SAFETY: a value of type `Avx512` is made only if the processor has the
+    // features named: `Level::detect` has asked for each of them, and no
+    // other level than its answer is known, by which `run` and `new` decide.
     unsafe { with_features(backend, task) }
 }
 

@@ -40,7 +40,8 @@ impl Groups for Avx512 {
 #[inline(always)]
 fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
     let Some(words) = words(proof, block) else { return false };
-    let Positions { word, bit, wanted } = positions(proof, probes, group);
+    let Positions { word, bit, wanted } =
+        positions(proof, block.len(), probes, group);
     // SAFETY: `proof` says that AVX-512F is there.
     let clear = unsafe {
         let found = _mm512_permutexvar_epi64(word, words);
@@ -62,8 +63,14 @@ struct Positions {
     wanted: __mmask8,
 }
 
+/// The `group`-th eight positions in a block of so many bytes.
 #[inline(always)]
-fn positions(_proof: Avx512, probes: Probes, group: u32) -> Positions {
+fn positions(
+    _proof: Avx512,
+    bytes: usize,
+    probes: Probes,
+    group: u32,
+) -> Positions {
     let [a, b] = probes.words(group).map(|word| word as i64);
     let left = probes.count - group * LANES;
     // SAFETY: `_proof` says that AVX-512F is there, and what comes with it,
@@ -71,12 +78,12 @@ fn positions(_proof: Avx512, probes: Probes, group: u32) -> Positions {
     // signed words, and `bits` is at most 512.
     unsafe {
         let fields = _mm_set_epi64x(b, a);
-        let shift = match probes.bits {
-            512 => 7,
+        let shift = match (bytes, probes.bits) {
+            (64, 512) => 7,
             // In half a block there are four words, and they come twice: a
             // third bit of their number does no harm.
-            256 => 8,
-            bits => {
+            (32, 256) => 8,
+            (_, bits) => {
                 let scale = _mm_set1_epi16(bits as i16);
                 let at = _mm_mulhi_epu16(fields, scale);
                 let at = _mm512_cvtepu16_epi64(at);
@@ -144,7 +151,7 @@ pub(crate) fn set_all(proof: Avx512, block: &mut [u8], probes: Probes) {
     };
     let mut group = 0;
     while group * LANES < probes.count {
-        set_group(proof, wide, positions(proof, probes, group));
+        set_group(proof, wide, positions(proof, 64, probes, group));
         group += 1;
     }
 }

@@ -307,12 +307,13 @@ mod tests {
             count in 1u32..=32,
             keys in proptest::collection::vec(any::<u64>(), 0..60),
             wide: bool,
-            taken in 0u32..60,
+            taken in prop_oneof![Just(0u32), Just(256), 0u32..60],
             clear in proptest::option::of(0u32..512),
         )| {
             let mut block = [0u8; 64];
             let block = &mut block[..if wide { 64 } else { 32 }];
             let bits = block.len() as u32 * 8;
+            let taken = if wide { taken } else { taken % 60 };
             let probes = |hash| Probes::new(hash, count, bits - taken);
             for hash in keys {
                 probes(hash).set(backend, block);
