@@ -82,8 +82,7 @@ pub trait Backend: Copy {
     );
 
     /// In which of up to [`PLANES`](Self::PLANES) bit planes an entry
-    /// differs from `tail`, whose highest bit belongs to the first plane. The
-    /// lowest bit of the answer stands for the last plane.
+    /// differs from `tail`, whose highest bit belongs to the first plane.
     #[doc(hidden)]
     fn differing<const BYTES: usize>(
         self,

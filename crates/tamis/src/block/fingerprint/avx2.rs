@@ -130,9 +130,8 @@ pub(crate) fn differing<const BYTES: usize>(
     let upper = half(proof, &block[BYTES - 32..]);
     // SAFETY: `proof` says that AVX2 is there.
     let differs = unsafe {
-        // The first plane in the last lane, whose bit will be the highest.
         // Places are below 2^16 even in planes that are not asked for.
-        let lanes = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let stride = _mm256_set1_epi32(planes.stride as i32);
         let first = _mm256_set1_epi32(planes.first as i32);
         let place = _mm256_add_epi32(first, _mm256_mullo_epi16(stride, lanes));
@@ -148,13 +147,15 @@ pub(crate) fn differing<const BYTES: usize>(
                 _mm256_castsi256_ps(_mm256_slli_epi32::<23>(place)),
             ));
         }
-        // The bit found moves to the lane's top.
+        // Both the bit found and the bit wanted move to the lane's top.
         let up = _mm256_andnot_si256(place, _mm256_set1_epi32(31));
         let found = _mm256_sllv_epi32(found, up);
-        let found = _mm256_movemask_ps(_mm256_castsi256_ps(found));
-        found as u32 ^ (tail >> 56) as u32
+        let wanted = _mm256_set1_epi32((tail >> 32) as i32);
+        let wanted = _mm256_sllv_epi32(wanted, lanes);
+        let differs = _mm256_xor_si256(found, wanted);
+        _mm256_movemask_ps(_mm256_castsi256_ps(differs)) as u32
     };
-    differs >> (8 - planes.count)
+    differs & ((1 << planes.count) - 1)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

@@ -11,12 +11,12 @@ use core::arch::x86_64::{
     _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_set1_epi32,
     _mm512_mask_set1_epi64, _mm512_mullo_epi16, _mm512_multishift_epi64_epi8,
     _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
-    _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
-    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_setzero_si512,
-    _mm512_shrdi_epi64, _mm512_sllv_epi32, _mm512_srli_epi32,
-    _mm512_srlv_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
-    _mm512_ternarylogic_epi64, _mm512_test_epi32_mask, _mm512_testn_epi8_mask,
-    _mm512_xor_si512,
+    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
+    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setr_epi64,
+    _mm512_setzero_si512, _mm512_shrdi_epi64, _mm512_sllv_epi32,
+    _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
+    _mm512_sub_epi32, _mm512_ternarylogic_epi64, _mm512_test_epi32_mask,
+    _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
 use super::{Heads, NewEntry, NewHead, Planes, avx2};
@@ -114,12 +114,11 @@ pub(crate) fn differing<const BYTES: usize>(
     let block = whole(proof, block);
     // SAFETY: `proof` says that AVX-512F and BW are there.
     let differs = unsafe {
-        // The first plane in the last lane, whose bit will be the highest.
         // Places are below 2^16 even in planes that are not asked for. What
         // is multiplied are the lower halves of lanes; there is nothing in
         // the upper ones.
         let lanes = _mm512_setr_epi32(
-            15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
         );
         let stride = _mm512_set1_epi16(planes.stride as i16);
         let first = _mm512_set1_epi32(planes.first as i32);
@@ -128,11 +127,15 @@ pub(crate) fn differing<const BYTES: usize>(
         // there twice, so that the fourth makes no difference.
         let word = _mm512_srli_epi32::<5>(place);
         let found = _mm512_permutexvar_epi32(word, block);
+        // Both the bit found and the bit wanted move to the lane's end.
         let found = _mm512_rorv_epi32(found, place);
-        let found = _mm512_test_epi32_mask(found, _mm512_set1_epi32(1));
-        u32::from(found) ^ (tail >> 48) as u32
+        let wanted = _mm512_set1_epi32((tail >> 32) as i32);
+        let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
+        let wanted = _mm512_rolv_epi32(wanted, up);
+        let differs = _mm512_xor_si512(found, wanted);
+        _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
     };
-    differs >> (16 - planes.count)
+    u32::from(differs) & ((1 << planes.count) - 1)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

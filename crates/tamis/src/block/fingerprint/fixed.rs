@@ -375,13 +375,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             true => self.cap,
             false => total.trailing_zeros(),
         };
-        let (rank, present) = rank(index, chain);
+        let rank = (index & ((1 << chain) - 1)).count_ones();
         let marks = backend.select(starts, self.three.wrapping_shl(rank));
+        let start = marks & marks.wrapping_neg();
         // From the start of the chain to the start of the next; nothing if
         // the chain is empty. Not a branch: half of all keys go either way.
-        let next = marks & marks.wrapping_sub(1);
-        let span = (next << 1).wrapping_sub(marks) & present;
-        Some(Found { flag, worn, capacity, span, marks })
+        let present = index >> chain & 1;
+        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
+        Some(Found { flag, worn, capacity, span, start })
     }
 
     /// A lookup in a block with more or fewer entries than expected: in one
@@ -468,19 +469,20 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return None;
         }
         let total = backend.select(second, self.one.wrapping_shl(ahead));
-        let (rank, present) = rank(index, chain);
+        let rank = (index & ((1 << chain) - 1)).count_ones();
         let (rank, early) = rank.overflowing_sub(passed);
         let (word, rank, end) = match early {
             true => (first, rank.wrapping_add(passed), SECOND),
             false => (second, rank, 0),
         };
         let marks = backend.select(word, self.three.wrapping_shl(rank));
-        let next = marks & marks.wrapping_sub(1);
-        let span = (next << 1).wrapping_sub(marks) & present;
+        let start = marks & marks.wrapping_neg();
+        let present = index >> chain & 1;
+        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
         let end = end + total.trailing_zeros();
         // Heads in the other half of the block, or an end that is not in
         // the same word, which takes dozens of repeats.
-        if next == 0 || marks.trailing_zeros() + 64 < end || total == 0 {
+        if start.trailing_zeros() + 64 < end || marks == start || total == 0 {
             return None;
         }
         // The last slot becomes the highest bit, wherever the word began.
@@ -506,7 +508,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
         let passed = starts.count_ones();
-        let (rank, present) = rank(index, chain);
+        let rank = (index & ((1 << chain) - 1)).count_ones();
         let ahead = 1u64.checked_shl(chains.checked_sub(passed)?)?;
         let total = backend.select(rest, ahead);
         if total == 0 {
@@ -518,8 +520,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let high = backend.select(rest, (ranks >> passed) as u64);
         let marks = u128::from(low) | u128::from(high) << 64;
         let start = marks & marks.wrapping_neg();
-        let present = u128::from(present) << 64 | u128::from(present);
-        let span = marks.wrapping_sub(start << 1) & present;
+        let present = u128::from(index >> chain & 1);
+        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
         let start = start.trailing_zeros();
         Some(Wide { flag, worn, capacity, span, start })
     }
@@ -578,8 +580,8 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
             count: planes.count.saturating_sub(8),
             ..planes
         };
-        differing = backend.differing(block, first, tail) << further.count;
-        differing |= backend.differing(block, further, tail << 8);
+        differing = backend.differing(block, first, tail);
+        differing |= backend.differing(block, further, tail << 8) << 8;
     } else {
         let most = B::PLANES;
         while planes.count > most {
@@ -595,7 +597,8 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
     }
     if worn && planes.count > 0 {
         // A 0 in the extra plane, the last one, differs from nothing.
-        differing &= !((tail >> (64 - planes.count)) as u32 & 1);
+        let wanted = (tail >> (64 - planes.count)) as u32 & 1;
+        differing &= !(wanted << (planes.count - 1));
     }
     differing == 0
 }
@@ -609,8 +612,8 @@ struct Found {
     capacity: u32,
     /// A one for every slot of the chain.
     span: u64,
-    /// The lowest one is the slot where the chain begins or would begin.
-    marks: u64,
+    /// A one at the slot where the chain begins or would begin.
+    start: u64,
 }
 
 /// Where a chain is in a block of about a word of entries.
@@ -630,15 +633,6 @@ struct Wide {
     capacity: u32,
     span: u128,
     start: u32,
-}
-
-/// How many chains with entries come before a chain, and all ones if it has
-/// some itself.
-#[inline(always)]
-fn rank(index: u64, chain: u32) -> (u32, u64) {
-    // The chain's own bit becomes the sign.
-    let upto = index << (63 - chain);
-    ((upto << 1).count_ones(), ((upto as i64) >> 63) as u64)
 }
 
 /// The first `bits` (at most 8) bits of a fraction.

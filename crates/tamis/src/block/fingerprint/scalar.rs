@@ -106,7 +106,7 @@ pub(crate) fn differing<const BYTES: usize>(
         let byte = block.get(place as usize / 8).copied().unwrap_or(0);
         let wanted = (tail >> (63 - plane)) as u8;
         let differs = (byte >> (place % 8) ^ wanted) & 1;
-        differing = differing << 1 | u32::from(differs);
+        differing |= u32::from(differs) << plane;
     }
     differing
 }

@@ -258,7 +258,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 Repeats::Store => Answer::No,
                 _ => self.look_at(backend, block, found, chain, fraction),
             };
-            let start = found.marks.trailing_zeros();
+            let start = found.start.trailing_zeros();
             (found.flag || found.worn, found.capacity, start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
