@@ -249,14 +249,14 @@ fn add<const BYTES: usize>(
 
 /// Ones in the half bytes of a block before a place.
 #[inline(always)]
-fn front(_proof: Avx512, place: u8) -> __m512i {
+fn front(proof: Avx512, place: u8) -> __m512i {
     let fronts = &FRONTS[usize::from(place % 2)];
     let Some(front) = fronts[64 - usize::from(place / 2 % 65)..].first_chunk()
     else {
-        // SAFETY: `_proof` says that AVX-512F is there.
+        // SAFETY: `proof` says that AVX-512F is there.
         return unsafe { _mm512_setzero_si512() };
     };
-    line(_proof, front)
+    line(proof, front)
 }
 
 /// Ones up to the middle, for places before a byte and inside it.
