@@ -106,7 +106,7 @@ impl Division {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::bloom::{BlockProbe, Probes};
+    use crate::block::bloom::{BlockProbe, Count, Probes};
     use crate::simd::Scalar;
     use proptest::prelude::*;
 
@@ -125,7 +125,7 @@ mod tests {
             let (mut load, mut tracked) = (0u32, 0u64);
             for &hash in &keys {
                 let bits = division.payload_bits();
-                let probes = Probes::new(hash, 5, bits);
+                let probes = Probes::new(hash, Count::new(5), bits);
                 probes.set(Scalar, &mut block);
                 probes.set(Scalar, &mut plain);
                 division.count(&mut block);

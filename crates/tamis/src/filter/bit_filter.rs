@@ -10,12 +10,12 @@ use super::{
     Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
 };
 use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
-use crate::block::bloom::{BlockProbe, FillHistogram};
+use crate::block::bloom::{ANY, BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::simd::{Backend, Task, dispatch, prefetch};
-use crate::storage::{Owned, blocks_from};
+use crate::storage::{Owned, block_at, blocks_from};
 
 /// The shape of an array of Bloom blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,10 +154,6 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// More groups of bits than it pays to know, or not the same number in all
-/// parts.
-pub(super) const ANY: u32 = u32::MAX;
-
 /// Runs the same code for each size of blocks, as a constant: positions
 /// become shifts, and a block an array.
 macro_rules! by_size {
@@ -207,6 +203,30 @@ pub struct BitFilter<L: Layout, D = Owned> {
     /// Where the blocks are in `data`. In a filter that came from bytes
     /// `data` is the whole file, and this starts behind its header.
     pub(super) payload: Range<usize>,
+    single: Single,
+}
+
+/// What else a single lookup wants to know, in the form in which it is
+/// needed.
+#[derive(Debug, Clone, Copy)]
+struct Single {
+    /// How many groups of eight bits every part has, if blocks are whole
+    /// lines, as in nearly all filters; else [`ANY`].
+    groups: u32,
+    /// How many blocks `data` would have in front of the first one.
+    before: u64,
+}
+
+impl Single {
+    fn new(layout: &impl Layout, payload: &Range<usize>) -> Self {
+        let groups = match layout.geometry().block_bits {
+            512 => layout.groups(),
+            _ => ANY,
+        };
+        // Whole blocks: all sections of a file begin at whole lines.
+        let before = payload.start / layout.geometry().block_bytes();
+        Self { groups, before: before as u64 }
+    }
 }
 
 impl<L: Layout> BitFilter<L> {
@@ -230,9 +250,19 @@ impl<L: Layout> BitFilter<L> {
         let bytes =
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
+        Ok(Self::with_data(L::new(geometry), hasher, counts, data))
+    }
+
+    /// With memory that has all blocks and nothing else.
+    pub(super) fn with_data(
+        layout: L,
+        hasher: KeyHasher,
+        counts: Counts,
+        data: Owned,
+    ) -> Self {
         let payload = 0..data.as_ref().len();
-        let layout = L::new(geometry);
-        Ok(Self { layout, hasher, counts, data, payload })
+        let single = Single::new(&layout, &payload);
+        Self { layout, hasher, counts, data, payload, single }
     }
 
     /// The blocks, to be changed.
@@ -534,8 +564,10 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
             why: "more blocks than a file can hold",
         })?;
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
+        let layout = L::new(geometry);
         Ok(Self {
-            layout: L::new(geometry),
+            single: Single::new(&layout, &payload),
+            layout,
             hasher: header.hasher,
             counts: header.counts,
             data,
@@ -558,13 +590,8 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     /// ```
     pub fn into_owned(self) -> Result<BitFilter<L>> {
         let data = Owned::copy_of(self.blocks())?;
-        Ok(BitFilter {
-            layout: self.layout,
-            hasher: self.hasher,
-            counts: self.counts,
-            payload: 0..data.as_ref().len(),
-            data,
-        })
+        let Self { layout, hasher, counts, .. } = self;
+        Ok(BitFilter::with_data(layout, hasher, counts, data))
     }
 
     /// Number of blocks (m); of 512-bit lines in a standard filter.
@@ -745,14 +772,74 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
         let layout = self.view.layout;
         let part = self.number();
         let probe = layout.again::<BYTES>(hash, part, plan.kept);
-        let probe = probe.in_groups::<GROUPS>();
-        if !probe.covered(backend, plan.block) {
+        if !probe.covered::<_, GROUPS>(backend, plan.block) {
             Step::No
         } else if part + 1 < layout.parts() {
             Step::Next
         } else {
             Step::Yes
         }
+    }
+}
+
+/// One lookup. Two words, where a view would be six: they reach the function
+/// compiled for this processor in registers.
+struct One<'a, L: Layout, D> {
+    filter: &'a BitFilter<L, D>,
+    hash: u64,
+}
+
+impl<L: Layout, D: AsRef<[u8]>> Task for One<'_, L, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> bool {
+        match self.filter.single.groups {
+            1 => self.look_up::<_, 64, 1>(backend),
+            2 => self.look_up::<_, 64, 2>(backend),
+            // Out of line: a call in the middle of a function costs every
+            // lookup, made or not.
+            _ => backend.outline(Unusual(self)),
+        }
+    }
+}
+
+impl<L: Layout, D: AsRef<[u8]>> One<'_, L, D> {
+    #[inline(always)]
+    fn look_up<B: Backend, const BYTES: usize, const GROUPS: u32>(
+        self,
+        backend: B,
+    ) -> bool {
+        let Self { filter, hash } = self;
+        let (layout, before) = (filter.layout, filter.single.before);
+        for part in 0..layout.parts() {
+            let (block, probe) = layout.part::<BYTES>(hash, part);
+            let data = filter.data.as_ref();
+            let Some(block) = block_at::<BYTES>(data, before + block) else {
+                // Not in a filter that was checked; and a branch to a panic
+                // would take registers from all lookups.
+                return true;
+            };
+            if !probe.covered::<_, GROUPS>(backend, block) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The same for smaller blocks and for more positions.
+struct Unusual<'a, L: Layout, D>(One<'a, L, D>);
+
+impl<L: Layout, D: AsRef<[u8]>> Task for Unusual<'_, L, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> bool {
+        let Self(one) = self;
+        by_size!(one.filter.layout, BYTES => {
+            one.look_up::<_, BYTES, ANY>(backend)
+        })
     }
 }
 
@@ -764,22 +851,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        // Two words, where a view would be six: they reach the function
-        // compiled for this processor in registers.
-        struct One<'a, L: Layout, D>(&'a BitFilter<L, D>, u64);
-        impl<L: Layout, D: AsRef<[u8]>> Task for One<'_, L, D> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(filter, hash) = self;
-                by_size!(filter.layout, BYTES => {
-                    let view = filter.view::<BYTES, ANY>();
-                    batch::all_rounds(view, backend, hash)
-                })
-            }
-        }
-        dispatch(One(self, hash))
+        dispatch(One { filter: self, hash })
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {

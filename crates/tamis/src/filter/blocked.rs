@@ -4,7 +4,7 @@ use tamis_theory::blocked;
 
 use super::BitFilter;
 use super::bit_filter::{Geometry, Layout, Measured, Theory};
-use crate::block::bloom::{FillHistogram, LANES, Probes};
+use crate::block::bloom::{Count, FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Single;
 use crate::storage::Owned;
@@ -43,6 +43,7 @@ pub type Blocked<D = Owned> = BitFilter<BlockedLayout, D>;
 pub struct BlockedLayout {
     geometry: Geometry,
     placement: Single,
+    count: Count,
 }
 
 impl Layout for BlockedLayout {
@@ -55,7 +56,11 @@ impl Layout for BlockedLayout {
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {
-        Self { geometry, placement: Single { blocks: geometry.blocks } }
+        Self {
+            geometry,
+            placement: Single { blocks: geometry.blocks },
+            count: Count::new(geometry.probes),
+        }
     }
 
     #[inline(always)]
@@ -90,7 +95,7 @@ impl Layout for BlockedLayout {
         _part: u32,
         first: [u64; 2],
     ) -> Probes {
-        let (count, bits) = (self.geometry.probes, 8 * BYTES as u32);
+        let (count, bits) = (self.count, 8 * BYTES as u32);
         Probes { hash, count, bits, first }
     }
 

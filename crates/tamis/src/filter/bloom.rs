@@ -3,8 +3,8 @@
 use tamis_theory::standard;
 
 use super::BitFilter;
-use super::bit_filter::{ANY, Geometry, Layout, Measured, Theory};
-use crate::block::bloom::{FillHistogram, OneBit};
+use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use crate::block::bloom::{ANY, FillHistogram, OneBit};
 use crate::format::Kind;
 use crate::placement::Scattered;
 use crate::storage::Owned;

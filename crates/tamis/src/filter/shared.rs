@@ -204,7 +204,7 @@ impl<L: Layout> From<Shared<L>> for BitFilter<L> {
         let Shared { layout, hasher, counts, lines, bytes, .. } = shared;
         let counts = Counts { items, ..counts };
         let data = Owned::from_parts(cast::to_plain(lines), bytes);
-        Self { layout, hasher, counts, data, payload: 0..bytes }
+        Self::with_data(layout, hasher, counts, data)
     }
 }
 

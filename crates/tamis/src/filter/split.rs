@@ -3,8 +3,8 @@
 use tamis_theory::split;
 
 use super::BitFilter;
-use super::bit_filter::{ANY, Geometry, Layout, Measured, Theory};
-use crate::block::bloom::{FillHistogram, LANES, Probes};
+use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use crate::block::bloom::{ANY, Count, FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Pair;
 use crate::storage::Owned;
@@ -43,16 +43,9 @@ pub type Split<D = Owned> = BitFilter<SplitLayout, D>;
 pub struct SplitLayout {
     geometry: Geometry,
     placement: Pair,
-}
-
-impl SplitLayout {
     /// Bits in the first and in the second block; the odd one goes to the
     /// first, where it turns more non-members away.
-    #[inline(always)]
-    fn halves(&self) -> [u32; 2] {
-        let probes = self.geometry.probes;
-        [probes.div_ceil(2), probes / 2]
-    }
+    counts: [Count; 2],
 }
 
 impl Layout for SplitLayout {
@@ -66,7 +59,12 @@ impl Layout for SplitLayout {
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {
-        Self { geometry, placement: Pair { blocks: geometry.blocks } }
+        let Geometry { blocks, probes, .. } = geometry;
+        Self {
+            geometry,
+            placement: Pair { blocks },
+            counts: [probes.div_ceil(2), probes / 2].map(Count::new),
+        }
     }
 
     #[inline(always)]
@@ -87,7 +85,7 @@ impl Layout for SplitLayout {
     }
 
     fn groups(&self) -> u32 {
-        let [one, other] = self.halves().map(|bits| bits.div_ceil(LANES));
+        let [one, other] = self.counts.map(|count| count.all.div_ceil(LANES));
         if one == other { one } else { ANY }
     }
 
@@ -99,13 +97,13 @@ impl Layout for SplitLayout {
         first: [u64; 2],
     ) -> Probes {
         let (_, hash) = self.placement.block(hash, part);
-        let [one, other] = self.halves();
+        let [one, other] = self.counts;
         let count = if part == 0 { one } else { other };
         Probes { hash, count, bits: 8 * BYTES as u32, first }
     }
 
     fn measure(&self, fill: &FillHistogram) -> Measured {
-        let [first, second] = self.halves();
+        let [first, second] = self.counts.map(|count| count.all);
         let pass = fill.pass(first);
         Measured {
             fpr: pass * fill.pass(second),

@@ -24,13 +24,22 @@ pub trait Backend: Copy {
     const PLANES: u32;
 
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
-    /// 64 bytes.
+    /// 64 bytes. They are so many groups, or any number of them.
     #[doc(hidden)]
-    fn all_set(self, block: &[u8], probes: bloom::Probes) -> bool;
+    fn all_set<const GROUPS: u32>(
+        self,
+        block: &[u8],
+        probes: bloom::Probes,
+    ) -> bool;
 
     /// Sets all positions of `probes` in such a block.
     #[doc(hidden)]
     fn set_all(self, block: &mut [u8], probes: bloom::Probes);
+
+    /// Sets those of them that are not set; whether there was one. A block
+    /// that has all of them is not written to.
+    #[doc(hidden)]
+    fn set_missing(self, block: &mut [u8], probes: bloom::Probes) -> bool;
 
     /// The ones of `word` whose ranks (0 is the lowest one) are the ones of
     /// `ranks`.
@@ -100,13 +109,26 @@ pub(crate) struct Scalar;
 macro_rules! steps {
     ($module:ident) => {
         #[inline(always)]
-        fn all_set(self, block: &[u8], probes: bloom::Probes) -> bool {
-            bloom::$module::all_set(self, block, probes)
+        fn all_set<const GROUPS: u32>(
+            self,
+            block: &[u8],
+            probes: bloom::Probes,
+        ) -> bool {
+            bloom::$module::all_set::<GROUPS>(self, block, probes)
         }
 
         #[inline(always)]
         fn set_all(self, block: &mut [u8], probes: bloom::Probes) {
             bloom::$module::set_all(self, block, probes);
+        }
+
+        #[inline(always)]
+        fn set_missing(
+            self,
+            block: &mut [u8],
+            probes: bloom::Probes,
+        ) -> bool {
+            bloom::$module::set_missing(self, block, probes)
         }
 
         #[inline(always)]

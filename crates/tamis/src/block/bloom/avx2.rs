@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _bzhi_u32, _mm_set_epi64x, _mm_set1_epi16,
+    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16,
     _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
     _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
     _mm256_movemask_ps, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
@@ -15,14 +15,18 @@ use core::arch::x86_64::{
 };
 
 use super::groups::{self, Groups};
-use super::scalar::set_one_by_one;
-use super::{LANES, Probes};
+use super::scalar::{look_and_set, set_one_by_one};
+use super::Probes;
 use crate::simd::Avx2;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
 #[inline(always)]
-pub(crate) fn all_set(proof: Avx2, block: &[u8], probes: Probes) -> bool {
-    groups::all_set(proof, block, probes)
+pub(crate) fn all_set<const GROUPS: u32>(
+    proof: Avx2,
+    block: &[u8],
+    probes: Probes,
+) -> bool {
+    groups::all_set::<_, GROUPS>(proof, block, probes)
 }
 
 impl Groups for Avx2 {
@@ -38,40 +42,32 @@ pub(crate) fn set_all(_proof: Avx2, block: &mut [u8], probes: Probes) {
     set_one_by_one(block, probes);
 }
 
+/// [`Backend::set_missing`](crate::simd::Backend::set_missing) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn set_missing(
+    proof: Avx2,
+    block: &mut [u8],
+    probes: Probes,
+) -> bool {
+    look_and_set(proof, block, probes)
+}
+
 /// Whether the `group`-th eight positions are set, or what there is of them.
 #[inline(always)]
 fn group_set(_proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
     let [a, b] = probes.words(group);
-    // For each group the block is read again: what is loaded by the
-    // instruction that needs it is no instruction more.
-    let block = if group > 0 { opaque(block) } else { block };
-    let left = probes.count - group * LANES;
-    // SAFETY: `_proof` says that AVX2 and BMI2 are there.
+    let wanted = probes.count.lanes(group);
+    // SAFETY: `_proof` says that AVX2 is there.
     unsafe {
         let at = positions(a, b, probes.bits);
         if let Ok(wide) = block.try_into() {
-            covers_512(wide, at, left)
+            covers_512(wide, at, wanted)
         } else if let Ok(narrow) = block.try_into() {
-            covers_256(narrow, at, left)
+            covers_256(narrow, at, wanted)
         } else {
             false
         }
-    }
-}
-
-/// The same block, of which the compiler does not know that it is.
-#[inline(always)]
-fn opaque(block: &[u8]) -> &[u8] {
-    let mut start = block.as_ptr();
-    // SAFETY: no instruction at all: the pointer stays what it is, and with
-    // it the slice made of it.
-    unsafe {
-        core::arch::asm!(
-            "/* {0} */",
-            inout(reg) start,
-            options(readonly, nostack, preserves_flags),
-        );
-        core::slice::from_raw_parts(start, block.len())
     }
 }
 
@@ -109,27 +105,25 @@ unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
 ///
 /// # Safety
 ///
-/// The processor must have AVX2 and BMI2.
+/// The processor must have AVX2.
 #[inline(always)]
-unsafe fn covers(found: __m256i, at: __m256i, count: u32) -> bool {
+unsafe fn covers(found: __m256i, at: __m256i, wanted: u32) -> bool {
     // SAFETY: AVX2 by this function's contract.
     let ones = unsafe {
         let up = _mm256_andnot_si256(at, _mm256_set1_epi32(31));
         let found = _mm256_sllv_epi32(found, up);
         _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
     };
-    // SAFETY: BMI2 by this function's contract.
-    let wanted = unsafe { _bzhi_u32(0xff, count) };
     !ones & wanted == 0
 }
 
 /// # Safety
 ///
-/// The processor must have AVX2 and BMI2.
+/// The processor must have AVX2.
 #[inline(always)]
-unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
+unsafe fn covers_512(block: &[u8; 64], at: __m256i, wanted: u32) -> bool {
     let [lower, upper] = [block.as_ptr(), block[32..].as_ptr()];
-    // SAFETY: AVX2 and BMI2 by this function's contract; both loads are unaligned
+    // SAFETY: AVX2 by this function's contract; both loads are unaligned
     // loads of 32 bytes inside the 64 of `block`.
     unsafe {
         let lower = _mm256_loadu_si256(lower.cast());
@@ -142,21 +136,21 @@ unsafe fn covers_512(block: &[u8; 64], at: __m256i, count: u32) -> bool {
             _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(upper, word)),
             _mm256_castsi256_ps(_mm256_slli_epi32::<23>(at)),
         );
-        covers(_mm256_castps_si256(found), at, count)
+        covers(_mm256_castps_si256(found), at, wanted)
     }
 }
 
 /// # Safety
 ///
-/// The processor must have AVX2 and BMI2.
+/// The processor must have AVX2.
 #[inline(always)]
-unsafe fn covers_256(block: &[u8; 32], at: __m256i, count: u32) -> bool {
-    // SAFETY: AVX2 and BMI2 by this function's contract; the load is an unaligned
+unsafe fn covers_256(block: &[u8; 32], at: __m256i, wanted: u32) -> bool {
+    // SAFETY: AVX2 by this function's contract; the load is an unaligned
     // load of the 32 bytes of `block`.
     unsafe {
         let words = _mm256_loadu_si256(block.as_ptr().cast());
         let found =
             _mm256_permutevar8x32_epi32(words, _mm256_srli_epi32::<5>(at));
-        covers(found, at, count)
+        covers(found, at, wanted)
     }
 }

@@ -25,16 +25,53 @@ use alloc::vec::Vec;
 use crate::key::Stream;
 use crate::simd::{Backend, Task, dispatch};
 
-/// Positions made from one pair of words.
+/// Positions made from one pair of words: a group.
 pub(crate) const LANES: u32 = 8;
+
+/// More groups of positions than it pays to know when the code is compiled,
+/// or not the same number everywhere.
+pub(crate) const ANY: u32 = u32::MAX;
+
+/// How many positions a key has in a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count {
+    pub(crate) all: u32,
+    /// Those among the first [`LANES`], as ones: what a lookup needs of it
+    /// if it has to look at no others, in the form in which it is needed.
+    lanes: u32,
+}
+
+impl Count {
+    #[inline(always)]
+    pub(crate) const fn new(all: u32) -> Self {
+        Self { all, lanes: Self::ones(all) }
+    }
+
+    /// The lowest ones, at most [`LANES`].
+    #[inline(always)]
+    const fn ones(count: u32) -> u32 {
+        match count {
+            LANES.. => (1 << LANES) - 1,
+            _ => (1 << count) - 1,
+        }
+    }
+
+    /// Those in the `group`-th [`LANES`], as ones.
+    #[inline(always)]
+    pub(crate) const fn lanes(self, group: u32) -> u32 {
+        match group {
+            0 => self.lanes,
+            _ => Self::ones(self.all - group * LANES),
+        }
+    }
+}
 
 /// The bits one key takes in one block.
 #[derive(Debug, Clone, Copy)]
 pub struct Probes {
     /// What the positions are derived from.
     pub(crate) hash: u64,
-    /// How many positions.
-    pub(crate) count: u32,
+    pub(crate) count: Count,
     /// Positions lie below this.
     pub(crate) bits: u32,
     /// The words behind the first eight positions.
@@ -43,7 +80,7 @@ pub struct Probes {
 
 impl Probes {
     #[inline(always)]
-    pub(crate) fn new(hash: u64, count: u32, bits: u32) -> Self {
+    pub(crate) fn new(hash: u64, count: Count, bits: u32) -> Self {
         Self { hash, count, bits, first: Self::first(hash) }
     }
 
@@ -84,39 +121,28 @@ pub trait BlockProbe: Copy {
     #[doc(hidden)]
     fn kept(self) -> Self::Kept;
 
-    /// The same, of which the compiler knows how many groups of [`LANES`]
-    /// bits it has, the last of them perhaps not full, if it has at most
-    /// two: then loops have nothing to ask.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn in_groups<const GROUPS: u32>(self) -> Self {
-        self
-    }
-
     /// Calls `f` with every bit position.
     #[doc(hidden)]
     fn for_each_bit(self, f: impl FnMut(u32));
 
-    /// Whether every bit is set in `block`.
+    /// Whether every bit is set in `block`. There are so many groups of
+    /// [`LANES`] bits, the last of them perhaps not full, or [`ANY`] number
+    /// of them.
     #[doc(hidden)]
-    fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool;
+    fn covered<B: Backend, const GROUPS: u32>(
+        self,
+        backend: B,
+        block: &[u8],
+    ) -> bool;
 
     /// Sets every bit.
     #[doc(hidden)]
     fn set<B: Backend>(self, backend: B, block: &mut [u8]);
 
-    /// Sets every bit that is not set; whether there was one. To look for
-    /// all of them first is cheaper than to ask at each, and does not write
-    /// to a block that has them.
+    /// Sets every bit that is not set; whether there was one. A block that
+    /// has all of them is not written to.
     #[doc(hidden)]
-    #[inline(always)]
-    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
-        let missing = !self.covered(backend, block);
-        if missing {
-            self.set(backend, block);
-        }
-        missing
-    }
+    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool;
 }
 
 impl BlockProbe for Probes {
@@ -128,18 +154,8 @@ impl BlockProbe for Probes {
     }
 
     #[inline(always)]
-    fn in_groups<const GROUPS: u32>(self) -> Self {
-        if GROUPS > 2 {
-            return self;
-        }
-        let (least, most) = (LANES * (GROUPS - 1) + 1, LANES * GROUPS);
-        debug_assert!((least..=most).contains(&self.count));
-        Self { count: self.count.clamp(least, most), ..self }
-    }
-
-    #[inline(always)]
     fn for_each_bit(self, mut f: impl FnMut(u32)) {
-        let mut left = self.count;
+        let mut left = self.count.all;
         let mut group = 0;
         while left > 0 {
             for word in self.words(group) {
@@ -157,13 +173,22 @@ impl BlockProbe for Probes {
     }
 
     #[inline(always)]
-    fn covered<B: Backend>(self, backend: B, block: &[u8]) -> bool {
-        backend.all_set(block, self)
+    fn covered<B: Backend, const GROUPS: u32>(
+        self,
+        backend: B,
+        block: &[u8],
+    ) -> bool {
+        backend.all_set::<GROUPS>(block, self)
     }
 
     #[inline(always)]
     fn set<B: Backend>(self, backend: B, block: &mut [u8]) {
         backend.set_all(block, self);
+    }
+
+    #[inline(always)]
+    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
+        backend.set_missing(block, self)
     }
 }
 
@@ -185,13 +210,26 @@ impl BlockProbe for OneBit {
     }
 
     #[inline(always)]
-    fn covered<B: Backend>(self, _backend: B, block: &[u8]) -> bool {
+    fn covered<B: Backend, const GROUPS: u32>(
+        self,
+        _: B,
+        block: &[u8],
+    ) -> bool {
         block[self.0 as usize / 8] >> (self.0 % 8) & 1 != 0
     }
 
     #[inline(always)]
     fn set<B: Backend>(self, _backend: B, block: &mut [u8]) {
         block[self.0 as usize / 8] |= 1 << (self.0 % 8);
+    }
+
+    #[inline(always)]
+    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
+        let missing = !self.covered::<B, ANY>(backend, block);
+        if missing {
+            self.set(backend, block);
+        }
+        missing
     }
 }
 
@@ -314,7 +352,7 @@ mod tests {
             let block = &mut block[..if wide { 64 } else { 32 }];
             let bits = block.len() as u32 * 8;
             let taken = if wide { taken } else { taken % 60 };
-            let probes = |hash| Probes::new(hash, count, bits - taken);
+            let probes = |hash| Probes::new(hash, Count::new(count), bits - taken);
             for hash in keys {
                 probes(hash).set(backend, block);
             }
@@ -326,13 +364,23 @@ mod tests {
                 });
                 all
             };
-            prop_assert_eq!(probes.covered(backend, block), naive(block));
+            let covered = |block: &[u8]| {
+                let covered = probes.covered::<_, ANY>(backend, block);
+                let again = match count.div_ceil(LANES) {
+                    1 => probes.covered::<_, 1>(backend, block),
+                    2 => probes.covered::<_, 2>(backend, block),
+                    _ => covered,
+                };
+                assert_eq!(covered, again);
+                covered
+            };
+            prop_assert_eq!(covered(block), naive(block));
             probes.set(backend, block);
-            prop_assert!(probes.covered(backend, block));
+            prop_assert!(covered(block));
             if let Some(bit) = clear {
                 let bit = bit % bits;
                 block[bit as usize / 8] &= !(1 << (bit % 8));
-                prop_assert_eq!(probes.covered(backend, block), naive(block));
+                prop_assert_eq!(covered(block), naive(block));
             }
         });
     }
@@ -365,7 +413,8 @@ mod tests {
         let positions = |bits| {
             let mut seen = Vec::new();
             let hash = 0x0123_4567_89ab_cdef;
-            Probes::new(hash, 17, bits).for_each_bit(|bit| seen.push(bit));
+            let count = Count::new(17);
+            Probes::new(hash, count, bits).for_each_bit(|bit| seen.push(bit));
             seen
         };
         assert_eq!(
@@ -394,7 +443,7 @@ mod tests {
     #[test]
     fn set_missing_reports_whether_a_bit_was_new() {
         let mut block = [0; 64];
-        let probes = Probes::new(5, 8, 512);
+        let probes = Probes::new(5, Count::new(8), 512);
         assert!(probes.set_missing(Scalar, &mut block));
         assert!(!probes.set_missing(Scalar, &mut block));
         probes.for_each_bit(|bit| block[bit as usize / 8] = 0);
@@ -423,7 +472,8 @@ mod tests {
         for _ in 0..30_000 {
             hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
             let at = (Stream::new(63).word(hash) % 1000) as usize * 64;
-            Probes::new(hash, 8, 512).set(Scalar, &mut bytes[at..at + 64]);
+            let probes = Probes::new(hash, Count::new(8), 512);
+            probes.set(Scalar, &mut bytes[at..at + 64]);
         }
         let throws = FillHistogram::of(&bytes, 512).estimated_throws();
         assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");

@@ -2,7 +2,7 @@
 
 use super::shape::{Refusal, Shape, Tally};
 use crate::batch::{self, SMALL_CACHE, Staged, Step};
-use crate::block::bloom::{BlockProbe, Probes};
+use crate::block::bloom::{ANY, BlockProbe, Count, Probes};
 use crate::block::guarded::Division;
 use crate::key::Stream;
 use crate::overflow::{List, ListView, Overflow};
@@ -21,7 +21,7 @@ pub(super) struct Engine {
     rounds: [Round; MAX_CHOICES],
     refusal: Refusal,
     overflow: Overflow,
-    probes: u32,
+    probes: Count,
     block_bytes: usize,
     /// Whether a lookup goes on if and only if a tracking bit says so, in
     /// every round but the last.
@@ -68,7 +68,7 @@ impl Engine {
                 && but_last.iter().all(|r| r.refused == Refused::Tracked),
             refusal: shape.refusal,
             overflow: shape.overflow,
-            probes: shape.probes,
+            probes: Count::new(shape.probes),
             block_bytes: shape.block_bits as usize / 8,
         }
     }
@@ -161,7 +161,7 @@ impl Engine {
         for choice in 0..self.proposals.choices() {
             let block = &site.blocks[self.place(hash, choice)];
             if maybe_present
-                && self.probe(hash, choice).covered(backend, block)
+                && self.probe(hash, choice).covered::<_, ANY>(backend, block)
             {
                 return false;
             }
@@ -337,7 +337,7 @@ pub(super) struct Choice<
     view: View<'a, BYTES, TRACKED>,
     choice: u32,
     level: L,
-    probes: u32,
+    probes: Count,
     round: Round,
     is_last: bool,
     streams: Streams,
@@ -453,7 +453,7 @@ where
         let Self { view: View { engine, list, .. }, round, .. } = *self;
         let Plan { first, block } = plan;
         let (count, bits) = (self.probes, round.payload_bits);
-        if (Probes { hash, count, bits, first }).covered(backend, block) {
+        if (Probes { hash, count, bits, first }).covered::<_, ANY>(backend, block) {
             return Step::Yes;
         }
         let choice = if FIRST { 0 } else { self.choice };
