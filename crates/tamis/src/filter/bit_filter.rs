@@ -14,7 +14,7 @@ use crate::block::bloom::{ANY, BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
-use crate::simd::{Backend, Task, dispatch, prefetch};
+use crate::simd::{Backend, Chosen, LookUp, Task, dispatch, prefetch};
 use crate::storage::{Owned, block_at, blocks_from};
 
 /// The shape of an array of Bloom blocks.
@@ -203,30 +203,9 @@ pub struct BitFilter<L: Layout, D = Owned> {
     /// Where the blocks are in `data`. In a filter that came from bytes
     /// `data` is the whole file, and this starts behind its header.
     pub(super) payload: Range<usize>,
-    single: Single,
-}
-
-/// What else a single lookup wants to know, in the form in which it is
-/// needed.
-#[derive(Debug, Clone, Copy)]
-struct Single {
-    /// How many groups of eight bits every part has, if blocks are whole
-    /// lines, as in nearly all filters; else [`ANY`].
-    groups: u32,
     /// How many blocks `data` would have in front of the first one.
     before: u64,
-}
-
-impl Single {
-    fn new(layout: &impl Layout, payload: &Range<usize>) -> Self {
-        let groups = match layout.geometry().block_bits {
-            512 => layout.groups(),
-            _ => ANY,
-        };
-        // Whole blocks: all sections of a file begin at whole lines.
-        let before = payload.start / layout.geometry().block_bytes();
-        Self { groups, before: before as u64 }
-    }
+    look_up: Chosen<Self>,
 }
 
 impl<L: Layout> BitFilter<L> {
@@ -261,8 +240,8 @@ impl<L: Layout> BitFilter<L> {
         data: Owned,
     ) -> Self {
         let payload = 0..data.as_ref().len();
-        let single = Single::new(&layout, &payload);
-        Self { layout, hasher, counts, data, payload, single }
+        let look_up = choose(&layout);
+        Self { layout, hasher, counts, data, payload, before: 0, look_up }
     }
 
     /// The blocks, to be changed.
@@ -566,7 +545,9 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let layout = L::new(geometry);
         Ok(Self {
-            single: Single::new(&layout, &payload),
+            // Whole blocks: all sections of a file begin at whole lines.
+            before: (payload.start / geometry.block_bytes()) as u64,
+            look_up: choose(&layout),
             layout,
             hasher: header.hasher,
             counts: header.counts,
@@ -782,40 +763,39 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
     }
 }
 
-/// One lookup. Two words, where a view would be six: they reach the function
-/// compiled for this processor in registers.
-struct One<'a, L: Layout, D> {
-    filter: &'a BitFilter<L, D>,
-    hash: u64,
+/// The single lookup in filters of such a layout.
+fn choose<L: Layout, D: AsRef<[u8]>>(
+    layout: &L,
+) -> Chosen<BitFilter<L, D>> {
+    by_size!(layout, BYTES => match layout.groups() {
+        1 => Chosen::new::<InBlocks<BYTES, 1>>(),
+        2 => Chosen::new::<InBlocks<BYTES, 2>>(),
+        _ => Chosen::new::<InBlocks<BYTES, ANY>>(),
+    })
 }
 
-impl<L: Layout, D: AsRef<[u8]>> Task for One<'_, L, D> {
-    type Output = bool;
+/// A single lookup, in blocks of this size, with so many groups of bits in
+/// every part.
+struct InBlocks<const BYTES: usize, const GROUPS: u32>;
 
+impl<L, D, const BYTES: usize, const GROUPS: u32> LookUp<BitFilter<L, D>>
+    for InBlocks<BYTES, GROUPS>
+where
+    L: Layout,
+    D: AsRef<[u8]>,
+{
     #[inline(always)]
-    fn run<B: Backend>(self, backend: B) -> bool {
-        match self.filter.single.groups {
-            1 => self.look_up::<_, 64, 1>(backend),
-            2 => self.look_up::<_, 64, 2>(backend),
-            // Out of line: a call in the middle of a function costs every
-            // lookup, made or not.
-            _ => backend.outline(Unusual(self)),
-        }
-    }
-}
-
-impl<L: Layout, D: AsRef<[u8]>> One<'_, L, D> {
-    #[inline(always)]
-    fn look_up<B: Backend, const BYTES: usize, const GROUPS: u32>(
-        self,
+    fn look_up<B: Backend>(
+        filter: &BitFilter<L, D>,
         backend: B,
+        hash: u64,
     ) -> bool {
-        let Self { filter, hash } = self;
-        let (layout, before) = (filter.layout, filter.single.before);
+        let layout = filter.layout;
         for part in 0..layout.parts() {
             let (block, probe) = layout.part::<BYTES>(hash, part);
-            let data = filter.data.as_ref();
-            let Some(block) = block_at::<BYTES>(data, before + block) else {
+            let block = filter.before + block;
+            let Some(block) = block_at::<BYTES>(filter.data.as_ref(), block)
+            else {
                 // Not in a filter that was checked; and a branch to a panic
                 // would take registers from all lookups.
                 return true;
@@ -828,21 +808,6 @@ impl<L: Layout, D: AsRef<[u8]>> One<'_, L, D> {
     }
 }
 
-/// The same for smaller blocks and for more positions.
-struct Unusual<'a, L: Layout, D>(One<'a, L, D>);
-
-impl<L: Layout, D: AsRef<[u8]>> Task for Unusual<'_, L, D> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) -> bool {
-        let Self(one) = self;
-        by_size!(one.filter.layout, BYTES => {
-            one.look_up::<_, BYTES, ANY>(backend)
-        })
-    }
-}
-
 impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
     #[inline]
     fn hasher(&self) -> &KeyHasher {
@@ -851,7 +816,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        dispatch(One { filter: self, hash })
+        self.look_up.look_up(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {

@@ -4,7 +4,7 @@
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::{Backend, Scalar, Task};
+use super::{Backend, Function, LookUp, Scalar, Task, look_up_scalar};
 use crate::block::{bloom, fingerprint};
 
 /// Proof that this processor has AVX2 and the bit-manipulation instructions
@@ -190,38 +190,80 @@ fn run_otherwise<T: Task>(task: T) -> T::Output {
 
 #[inline(always)]
 fn run_avx2<T: Task>(backend: Avx2, task: T) -> T::Output {
-    /// # Safety
-    ///
-    /// The processor must have the features named.
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    #[inline(never)]
-    unsafe fn with_features<T: Task>(backend: Avx2, task: T) -> T::Output {
-        task.run(backend)
-    }
-    // SAFETY: a value of type `Avx2` is made only if the processor has the
-    // features named: `Level::detect` has asked for each of them, and no
-    // other level than its answer is known, by which `run` and `new` decide.
-    unsafe { with_features(backend, task) }
+    // SAFETY: a value of type `Avx2` is made only if the processor has these
+    // features: `Level::detect` has asked for each of them, and no other
+    // level than its answer is known, by which all who make one decide.
+    unsafe { avx2::run(backend, task) }
 }
 
 #[cfg(rustc_1_89)]
 #[inline(always)]
 fn run_avx512<T: Task>(backend: Avx512, task: T) -> T::Output {
-    /// # Safety
-    ///
-    /// The processor must have the features named.
-    #[target_feature(
-        enable = "avx2,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
-    )]
-    #[inline(never)]
-    unsafe fn with_features<T: Task>(backend: Avx512, task: T) -> T::Output {
-        task.run(backend)
-    }
-    // SAFETY: a value of type `Avx512` is made only if the processor has the
-    // features named: `Level::detect` has asked for each of them, and no
-    // other level than its answer is known, by which `run` and `new` decide.
-    unsafe { with_features(backend, task) }
+    // SAFETY: as in `run_avx2`.
+    unsafe { avx512::run(backend, task) }
 }
+
+/// The function for the best backend of this processor.
+pub(super) fn choose<S, W: LookUp<S>>() -> Function {
+    match Level::here() {
+        #[cfg(rustc_1_89)]
+        Level::AVX512 => avx512::look_up::<S, W>,
+        Level::AVX2 => avx2::look_up::<S, W>,
+        _ => look_up_scalar::<S, W>,
+    }
+}
+
+/// Where a backend's features begin: functions with these features, and what
+/// is inlined into them.
+macro_rules! with_features {
+    ($module:ident, $backend:ident, $proof:expr, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            /// # Safety
+            ///
+            /// The processor must have the features.
+            #[target_feature(enable = $features)]
+            #[inline(never)]
+            pub(super) unsafe fn run<T: Task>(
+                backend: $backend,
+                task: T,
+            ) -> T::Output {
+                task.run(backend)
+            }
+
+            /// A [`Function`].
+            ///
+            /// # Safety
+            ///
+            /// The processor must have the features, and the pointer must be
+            /// that of a shared reference.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn look_up<S, W: LookUp<S>>(
+                structure: *const (),
+                hash: u64,
+            ) -> bool {
+                // SAFETY: by this function's contract.
+                let structure = unsafe { &*structure.cast::<S>() };
+                W::look_up(structure, $proof, hash)
+            }
+        }
+    };
+}
+
+with_features!(
+    avx2,
+    Avx2,
+    Avx2 { _proof: () },
+    "avx2,bmi1,bmi2,popcnt,lzcnt"
+);
+#[cfg(rustc_1_89)]
+with_features!(
+    avx512,
+    Avx512,
+    Avx512 { avx2: Avx2 { _proof: () } },
+    "avx2,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
+);
 
 #[inline(always)]
 pub(super) fn prefetch<const CACHED: bool>(bytes: &[u8], offset: usize) {

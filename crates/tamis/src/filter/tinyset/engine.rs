@@ -1,5 +1,7 @@
 //! Lookups and insertions, for every shape of block.
 
+use core::ops::Range;
+
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
@@ -8,7 +10,7 @@ use crate::block::fingerprint::{
     Answer, Entry, Expected, Fixed, Form, Insertion, Repeats, Shape, State,
 };
 use crate::simd::{Backend, Task, dispatch, prefetch};
-use crate::storage::Owned;
+use crate::storage::{Owned, block_at};
 
 /// One way to handle blocks.
 pub(super) trait Blocks: Copy {
@@ -30,6 +32,13 @@ pub(super) trait Blocks: Copy {
         units: &'a mut [Self::Unit],
         block: u64,
     ) -> &'a mut Self::Raw;
+
+    /// One block of a payload, if it is there.
+    fn of_payload<'a>(
+        &self,
+        payload: Payload<'a>,
+        block: u64,
+    ) -> Option<&'a Self::Raw>;
 
     /// Bytes from one block to the next.
     fn bytes(&self) -> usize;
@@ -54,6 +63,46 @@ pub(super) trait Blocks: Copy {
         fraction: u64,
         repeats: Repeats,
     ) -> Insertion;
+
+    /// A single lookup.
+    #[inline(always)]
+    fn look_up<B: Backend>(
+        &self,
+        backend: B,
+        geometry: &Geometry,
+        payload: Payload,
+        hash: u64,
+    ) -> bool {
+        let (block, fraction) = address(hash, geometry.blocks);
+        let chain = self.chain(hash);
+        let Some(raw) = self.of_payload(payload, block) else {
+            // Not in a filter that was checked; and a branch to a panic
+            // would take registers from all lookups.
+            return true;
+        };
+        match self.look(backend, raw, chain, fraction) {
+            Answer::No => false,
+            Answer::Maybe => true,
+            Answer::Spilled => {
+                let view = View::new(geometry, self, payload.bytes());
+                let key = (block, chain, fraction);
+                backend.outline(InSecond { view, key }) != Answer::No
+            }
+        }
+    }
+}
+
+/// Data, and where in it all blocks are.
+#[derive(Clone, Copy)]
+pub(super) struct Payload<'a> {
+    pub(super) data: &'a [u8],
+    pub(super) place: &'a Range<usize>,
+}
+
+impl<'a> Payload<'a> {
+    fn bytes(self) -> &'a [u8] {
+        &self.data[self.place.clone()]
+    }
 }
 
 impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
@@ -82,6 +131,17 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         block: u64,
     ) -> &'a mut Self::Raw {
         &mut units[block as usize]
+    }
+
+    #[inline(always)]
+    fn of_payload<'a>(
+        &self,
+        payload: Payload<'a>,
+        block: u64,
+    ) -> Option<&'a Self::Raw> {
+        // All sections of a file begin at whole lines.
+        let before = (payload.place.start / BYTES) as u64;
+        block_at(payload.data, before + block)
     }
 
     #[inline(always)]
@@ -137,6 +197,14 @@ impl Blocks for Shape {
     fn get_mut<'a>(&self, units: &'a mut [u8], block: u64) -> &'a mut [u8] {
         let start = block as usize * self.bytes();
         &mut units[start..start + self.bytes()]
+    }
+
+    fn of_payload<'a>(
+        &self,
+        payload: Payload<'a>,
+        block: u64,
+    ) -> Option<&'a [u8]> {
+        Some(Blocks::get(self, payload.bytes(), block))
     }
 
     fn bytes(&self) -> usize {

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Range;
 
-use engine::{Blocks, Store, View, address};
+use engine::{Blocks, Payload, Store, View, address};
 use geometry::{Geometry, InWay, Way, by_way};
 
 use super::{
@@ -25,7 +25,7 @@ use crate::block::fingerprint::{Form, Insertion, Shape, State};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
-use crate::simd::{Backend, Task, dispatch};
+use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
 use crate::storage::Owned;
 
 /// A filter that stores a short fingerprint of every key, all in the one
@@ -91,6 +91,7 @@ pub struct TinySet<D = Owned> {
     data: D,
     /// Where the blocks are in `data`.
     payload: Range<usize>,
+    look_up: Chosen<Self>,
 }
 
 impl TinySet {
@@ -114,9 +115,10 @@ impl TinySet {
         let bytes =
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
-        let payload = 0..data.as_ref().len();
         let way = geometry.way(counts.design_items);
-        Ok(Self { geometry, way, hasher, counts, data, payload })
+        let payload = 0..data.as_ref().len();
+        let look_up = choose(&way);
+        Ok(Self { geometry, way, hasher, counts, data, payload, look_up })
     }
 
     /// An empty filter with the settings of this one, and these keys: what
@@ -252,7 +254,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let (hasher, counts) = (header.hasher, header.counts);
         let way = geometry.way(counts.design_items);
-        Ok(Self { geometry, way, hasher, counts, data, payload })
+        let look_up = choose(&way);
+        Ok(Self { geometry, way, hasher, counts, data, payload, look_up })
     }
 
     /// Copies the filter into memory of its own, where it can be changed.
@@ -277,6 +280,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             counts: self.counts,
             payload: 0..data.as_ref().len(),
             data,
+            look_up: choose(&self.way),
         })
     }
 
@@ -571,6 +575,32 @@ fn type_of<C>(_: &C) -> PhantomData<C> {
     PhantomData
 }
 
+/// The single lookup in blocks that are handled that way.
+fn choose<D: AsRef<[u8]>>(way: &Way) -> Chosen<TinySet<D>> {
+    fn with<C: Blocks + InWay, D: AsRef<[u8]>>(_: &C) -> Chosen<TinySet<D>> {
+        Chosen::new::<InBlocks<C>>()
+    }
+    by_way!(way, blocks => with(blocks))
+}
+
+/// A single lookup in such blocks.
+struct InBlocks<C>(PhantomData<C>);
+
+impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
+    #[inline(always)]
+    fn look_up<B: Backend>(set: &TinySet<D>, backend: B, hash: u64) -> bool {
+        match C::of(&set.way) {
+            Some(blocks) => {
+                let (data, place) = (set.data.as_ref(), &set.payload);
+                let payload = Payload { data, place };
+                blocks.look_up(backend, &set.geometry, payload, hash)
+            }
+            // Never: the way has told which function to call.
+            None => true,
+        }
+    }
+}
+
 impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     #[inline]
     fn hasher(&self) -> &KeyHasher {
@@ -579,38 +609,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        // Two words, where a view would be eight: they reach the function
-        // compiled for this processor in registers, and from there the one
-        // compiled for such blocks, which saves only what it needs.
-        struct One<'a, D>(&'a TinySet<D>, u64);
-        impl<D: AsRef<[u8]>> Task for One<'_, D> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(set, hash) = self;
-                by_way!(&set.way, blocks => {
-                    backend.outline(In(set, hash, type_of(blocks)))
-                })
-            }
-        }
-        struct In<'a, C, D>(&'a TinySet<D>, u64, PhantomData<C>);
-        impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for In<'_, C, D> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(set, hash, _) = self;
-                match C::of(&set.way) {
-                    Some(blocks) => {
-                        batch::all_rounds(set.view(blocks), backend, hash)
-                    }
-                    // Never: the way has told which task this is.
-                    None => true,
-                }
-            }
-        }
-        dispatch(One(self, hash))
+        self.look_up.look_up(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
