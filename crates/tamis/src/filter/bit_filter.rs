@@ -764,9 +764,7 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 }
 
 /// The single lookup in filters of such a layout.
-fn choose<L: Layout, D: AsRef<[u8]>>(
-    layout: &L,
-) -> Chosen<BitFilter<L, D>> {
+fn choose<L: Layout, D: AsRef<[u8]>>(layout: &L) -> Chosen<BitFilter<L, D>> {
     by_size!(layout, BYTES => match layout.groups() {
         1 => Chosen::new::<InBlocks<BYTES, 1>>(),
         2 => Chosen::new::<InBlocks<BYTES, 2>>(),

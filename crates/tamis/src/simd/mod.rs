@@ -125,11 +125,7 @@ macro_rules! steps {
         }
 
         #[inline(always)]
-        fn set_missing(
-            self,
-            block: &mut [u8],
-            probes: bloom::Probes,
-        ) -> bool {
+        fn set_missing(self, block: &mut [u8], probes: bloom::Probes) -> bool {
             bloom::$module::set_missing(self, block, probes)
         }
 

@@ -251,12 +251,7 @@ macro_rules! with_features {
     };
 }
 
-with_features!(
-    avx2,
-    Avx2,
-    Avx2 { _proof: () },
-    "avx2,bmi1,bmi2,popcnt,lzcnt"
-);
+with_features!(avx2, Avx2, Avx2 { _proof: () }, "avx2,bmi1,bmi2,popcnt,lzcnt");
 #[cfg(rustc_1_89)]
 with_features!(
     avx512,

@@ -7,16 +7,16 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16,
-    _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
-    _mm256_movemask_ps, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32,
+    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16, _mm256_andnot_si256,
+    _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_cvtepu16_epi32, _mm256_loadu_si256, _mm256_movemask_ps,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_slli_epi32,
+    _mm256_sllv_epi32, _mm256_srli_epi32,
 };
 
+use super::Probes;
 use super::groups::{self, Groups};
 use super::scalar::{look_and_set, set_one_by_one};
-use super::Probes;
 use crate::simd::Avx2;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.

@@ -15,9 +15,9 @@ use core::arch::x86_64::{
     __m256i, __m512i, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
     _mm256_and_si256, _mm256_castsi256_ps, _mm256_cvtepu16_epi32,
     _mm256_loadu_si256, _mm256_mask_mov_epi32, _mm256_movemask_ps,
-    _mm256_permutevar8x32_epi32, _mm256_permutex2var_epi32,
-    _mm256_rorv_epi32, _mm256_set1_epi32, _mm256_slli_epi32,
-    _mm256_srli_epi32, _mm256_storeu_si256, _mm512_cmpneq_epi64_mask, _mm512_loadu_si512,
+    _mm256_permutevar8x32_epi32, _mm256_permutex2var_epi32, _mm256_rorv_epi32,
+    _mm256_set1_epi32, _mm256_slli_epi32, _mm256_srli_epi32,
+    _mm256_storeu_si256, _mm512_cmpneq_epi64_mask, _mm512_loadu_si512,
     _mm512_set1_epi32, _mm512_setr_epi32, _mm512_sllv_epi32,
     _mm512_storeu_si512, _mm512_sub_epi32, _mm512_ternarylogic_epi32,
 };

@@ -1,5 +1,8 @@
 //! Eight positions at a time, for backends that have them in lanes.
-#![expect(unsafe_code, reason = "a step that the compiler does not see through")]
+#![expect(
+    unsafe_code,
+    reason = "a step that the compiler does not see through"
+)]
 
 use super::{LANES, Probes};
 use crate::simd::{Backend, Task};

@@ -4,19 +4,20 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
-    _mm512_add_epi32, _mm512_alignr_epi64, _mm512_and_si512,
-    _mm512_broadcast_i64x4, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
-    _mm512_cmpgt_epi32_mask, _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi32,
-    _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_set1_epi32,
-    _mm512_mask_set1_epi64, _mm512_mullo_epi16, _mm512_multishift_epi64_epi8,
-    _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
-    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setr_epi64,
-    _mm512_setzero_si512, _mm512_shrdi_epi64, _mm512_sllv_epi32,
-    _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
-    _mm512_sub_epi32, _mm512_ternarylogic_epi64, _mm512_test_epi32_mask,
-    _mm512_testn_epi8_mask, _mm512_xor_si512,
+    __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256,
+    _mm256_storeu_si256, _mm512_add_epi32, _mm512_alignr_epi64,
+    _mm512_and_si512, _mm512_broadcast_i64x4, _mm512_castsi512_si256,
+    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask, _mm512_cvtepi8_epi32,
+    _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_loadu_si512,
+    _mm512_mask_add_epi32, _mm512_mask_set1_epi32, _mm512_mask_set1_epi64,
+    _mm512_mullo_epi16, _mm512_multishift_epi64_epi8, _mm512_or_si512,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_rorv_epi32,
+    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_setzero_si512,
+    _mm512_shrdi_epi64, _mm512_sllv_epi32, _mm512_srli_epi32,
+    _mm512_srlv_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
+    _mm512_ternarylogic_epi64, _mm512_test_epi32_mask, _mm512_testn_epi8_mask,
+    _mm512_xor_si512,
 };
 
 use super::{Heads, NewEntry, NewHead, Planes, avx2};
@@ -47,7 +48,7 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     let equal = if heads.bits == 8 {
         equal_bytes(proof, whole(proof, block), heads.value)
     } else {
-        equal_nibbles(proof, whole(proof, block), [4, 5, 6, 7], heads.value)
+        equal_nibbles(proof, &block[BYTES - 32..], heads.value)
     };
     // A capacity of 64 shifts by 0, which is right; 0 has no entries.
     equal >> (heads.capacity.wrapping_neg() & 63) & among
@@ -62,8 +63,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
     heads: Heads,
     among: u64,
 ) -> u64 {
-    let block = whole(proof, block);
-    let equal = equal_nibbles(proof, block, [0, 1, 2, 3], heads.value);
+    let equal = equal_nibbles(proof, &block[..32], heads.value);
     equal >> (heads.capacity.wrapping_neg() & 63) & among
 }
 
@@ -77,24 +77,18 @@ fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
     }
 }
 
-/// Which half bytes of four of the eight words are equal to `value`.
+/// Which half bytes of 32 bytes are equal to `value`.
 #[inline(always)]
-fn equal_nibbles(
-    _proof: Avx512,
-    bytes: __m512i,
-    words: [i64; 4],
-    value: u8,
-) -> u64 {
-    /// For each half byte the place where its byte begins, so that it is
-    /// the lower half of it.
-    const PLACES: [i64; 2] = [0x1c18_1410_0c08_0400, 0x3c38_3430_2c28_2420];
-    let [a, b, c, d] = words;
-    let [p, q] = PLACES;
-    // SAFETY: `_proof` says that AVX-512F, BW and VBMI are there.
+fn equal_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
+    // In each word of eight bytes every other one is a byte, and none is
+    // between them: where eight bits begin of which the lower half are half a
+    // byte.
+    const PLACES: i64 = 0x3430_2420_1410_0400;
+    let bytes = half(proof, bytes);
+    // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
     unsafe {
-        let twice = _mm512_setr_epi64(a, a, b, b, c, c, d, d);
-        let places = _mm512_setr_epi64(p, q, p, q, p, q, p, q);
-        let bytes = _mm512_permutexvar_epi64(twice, bytes);
+        let bytes = _mm512_cvtepu8_epi16(bytes);
+        let places = _mm512_set1_epi64(PLACES);
         let bytes = _mm512_multishift_epi64_epi8(places, bytes);
         let value = _mm512_set1_epi8(value as i8);
         let differs = _mm512_xor_si512(bytes, value);
@@ -299,13 +293,18 @@ fn whole<const BYTES: usize>(proof: Avx512, block: &[u8; BYTES]) -> __m512i {
     if let Some(bytes) = block.first_chunk() {
         return line(proof, bytes);
     }
-    let half = block.first_chunk::<32>().unwrap_or(&[0; 32]);
-    // SAFETY: `proof` says that AVX-512F is there; an unaligned load of the
-    // 32 bytes of `half`.
-    unsafe {
-        let half = _mm256_loadu_si256(half.as_ptr().cast());
-        _mm512_broadcast_i64x4(half)
-    }
+    let half = half(proof, block);
+    // SAFETY: `proof` says that AVX-512F is there.
+    unsafe { _mm512_broadcast_i64x4(half) }
+}
+
+/// Half a line.
+#[inline(always)]
+fn half(_proof: Avx512, bytes: &[u8]) -> __m256i {
+    let half = bytes.first_chunk::<32>().unwrap_or(&[0; 32]);
+    // SAFETY: AVX comes with AVX-512F, of which `_proof` says that it is
+    // there; an unaligned load of the 32 bytes of `half`.
+    unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
 }
 
 #[inline(always)]

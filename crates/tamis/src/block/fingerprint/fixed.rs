@@ -232,23 +232,34 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         chain: u32,
         fraction: u64,
     ) -> Answer {
+        match self.look_usual(backend, block, chain, fraction) {
+            Some(answer) => answer,
+            None => {
+                let key = (Self::index(block), chain, fraction);
+                backend.outline(LookHarder(self, block, key))
+            }
+        }
+    }
+
+    /// The same, if the block has as many entries as expected.
+    #[inline(always)]
+    pub(crate) fn look_usual<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        chain: u32,
+        fraction: u64,
+    ) -> Option<Answer> {
         let index = Self::index(block);
-        let key = (index, chain, fraction);
         if FILL == CROWDED {
-            return match self.find_crowded(backend, block, index, chain) {
-                Some(found) => {
-                    self.look_at_last(backend, block, found, fraction)
-                }
-                None => backend.outline(LookHarder(self, block, key)),
-            };
+            let found = self.find_crowded(backend, block, index, chain)?;
+            return Some(self.look_at_last(backend, block, found, fraction));
         }
-        let Some(found) = self.find(backend, block, index, chain) else {
-            return backend.outline(LookHarder(self, block, key));
-        };
+        let found = self.find(backend, block, index, chain)?;
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
-            return Answer::Spilled;
+            return Some(Answer::Spilled);
         }
-        self.look_at(backend, block, found, chain, fraction)
+        Some(self.look_at(backend, block, found, chain, fraction))
     }
 
     /// A lookup whose chain has been found.

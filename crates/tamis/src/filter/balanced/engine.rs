@@ -453,7 +453,9 @@ where
         let Self { view: View { engine, list, .. }, round, .. } = *self;
         let Plan { first, block } = plan;
         let (count, bits) = (self.probes, round.payload_bits);
-        if (Probes { hash, count, bits, first }).covered::<_, ANY>(backend, block) {
+        if (Probes { hash, count, bits, first })
+            .covered::<_, ANY>(backend, block)
+        {
             return Step::Yes;
         }
         let choice = if FIRST { 0 } else { self.choice };

@@ -1,7 +1,5 @@
 //! Lookups and insertions, for every shape of block.
 
-use core::ops::Range;
-
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
@@ -33,12 +31,9 @@ pub(super) trait Blocks: Copy {
         block: u64,
     ) -> &'a mut Self::Raw;
 
-    /// One block of a payload, if it is there.
-    fn of_payload<'a>(
-        &self,
-        payload: Payload<'a>,
-        block: u64,
-    ) -> Option<&'a Self::Raw>;
+    /// One block of data of which all blocks are whole, if it is there.
+    fn of_data<'a>(&self, data: &'a [u8], block: u64)
+    -> Option<&'a Self::Raw>;
 
     /// Bytes from one block to the next.
     fn bytes(&self) -> usize;
@@ -54,6 +49,15 @@ pub(super) trait Blocks: Copy {
         fraction: u64,
     ) -> Answer;
 
+    /// The same, if the block is a usual one.
+    fn look_usual<B: Backend>(
+        &self,
+        backend: B,
+        block: &Self::Raw,
+        chain: u32,
+        fraction: u64,
+    ) -> Option<Answer>;
+
     /// The fast way to insert, if it can.
     fn try_insert<B: Backend>(
         &self,
@@ -63,46 +67,6 @@ pub(super) trait Blocks: Copy {
         fraction: u64,
         repeats: Repeats,
     ) -> Insertion;
-
-    /// A single lookup.
-    #[inline(always)]
-    fn look_up<B: Backend>(
-        &self,
-        backend: B,
-        geometry: &Geometry,
-        payload: Payload,
-        hash: u64,
-    ) -> bool {
-        let (block, fraction) = address(hash, geometry.blocks);
-        let chain = self.chain(hash);
-        let Some(raw) = self.of_payload(payload, block) else {
-            // Not in a filter that was checked; and a branch to a panic
-            // would take registers from all lookups.
-            return true;
-        };
-        match self.look(backend, raw, chain, fraction) {
-            Answer::No => false,
-            Answer::Maybe => true,
-            Answer::Spilled => {
-                let view = View::new(geometry, self, payload.bytes());
-                let key = (block, chain, fraction);
-                backend.outline(InSecond { view, key }) != Answer::No
-            }
-        }
-    }
-}
-
-/// Data, and where in it all blocks are.
-#[derive(Clone, Copy)]
-pub(super) struct Payload<'a> {
-    pub(super) data: &'a [u8],
-    pub(super) place: &'a Range<usize>,
-}
-
-impl<'a> Payload<'a> {
-    fn bytes(self) -> &'a [u8] {
-        &self.data[self.place.clone()]
-    }
 }
 
 impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
@@ -134,14 +98,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
     }
 
     #[inline(always)]
-    fn of_payload<'a>(
+    fn of_data<'a>(
         &self,
-        payload: Payload<'a>,
+        data: &'a [u8],
         block: u64,
     ) -> Option<&'a Self::Raw> {
-        // All sections of a file begin at whole lines.
-        let before = (payload.place.start / BYTES) as u64;
-        block_at(payload.data, before + block)
+        block_at(data, block)
     }
 
     #[inline(always)]
@@ -163,6 +125,17 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         fraction: u64,
     ) -> Answer {
         self.look(backend, block, chain, fraction)
+    }
+
+    #[inline(always)]
+    fn look_usual<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        chain: u32,
+        fraction: u64,
+    ) -> Option<Answer> {
+        self.look_usual(backend, block, chain, fraction)
     }
 
     #[inline(always)]
@@ -199,12 +172,8 @@ impl Blocks for Shape {
         &mut units[start..start + self.bytes()]
     }
 
-    fn of_payload<'a>(
-        &self,
-        payload: Payload<'a>,
-        block: u64,
-    ) -> Option<&'a [u8]> {
-        Some(Blocks::get(self, payload.bytes(), block))
+    fn of_data<'a>(&self, _: &'a [u8], _: u64) -> Option<&'a [u8]> {
+        None
     }
 
     fn bytes(&self) -> usize {
@@ -227,6 +196,16 @@ impl Blocks for Shape {
             Some(0) => Answer::No,
             _ => Answer::Maybe,
         }
+    }
+
+    fn look_usual<B: Backend>(
+        &self,
+        _: B,
+        _: &[u8],
+        _: u32,
+        _: u64,
+    ) -> Option<Answer> {
+        None
     }
 
     fn try_insert<B: Backend>(

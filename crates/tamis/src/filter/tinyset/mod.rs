@@ -14,14 +14,14 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Range;
 
-use engine::{Blocks, Payload, Store, View, address};
+use engine::{Blocks, Store, View, address};
 use geometry::{Geometry, InWay, Way, by_way};
 
 use super::{
     Filter, Fold, Grow, Insert, Merge, Parameter, Remove, Stats, must_match,
 };
 use crate::batch;
-use crate::block::fingerprint::{Form, Insertion, Shape, State};
+use crate::block::fingerprint::{Answer, Form, Insertion, Shape, State};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
@@ -91,6 +91,8 @@ pub struct TinySet<D = Owned> {
     data: D,
     /// Where the blocks are in `data`.
     payload: Range<usize>,
+    /// How many blocks `data` would have in front of the first one.
+    before: u64,
     look_up: Chosen<Self>,
 }
 
@@ -116,9 +118,27 @@ impl TinySet {
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
         let way = geometry.way(counts.design_items);
-        let payload = 0..data.as_ref().len();
-        let look_up = choose(&way);
-        Ok(Self { geometry, way, hasher, counts, data, payload, look_up })
+        Ok(Self::with_data(geometry, way, hasher, counts, data))
+    }
+
+    /// With memory that has all blocks and nothing else.
+    fn with_data(
+        geometry: Geometry,
+        way: Way,
+        hasher: KeyHasher,
+        counts: Counts,
+        data: Owned,
+    ) -> Self {
+        Self {
+            geometry,
+            way,
+            hasher,
+            counts,
+            payload: 0..data.as_ref().len(),
+            data,
+            before: 0,
+            look_up: choose(&way),
+        }
     }
 
     /// An empty filter with the settings of this one, and these keys: what
@@ -254,8 +274,18 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let (hasher, counts) = (header.hasher, header.counts);
         let way = geometry.way(counts.design_items);
-        let look_up = choose(&way);
-        Ok(Self { geometry, way, hasher, counts, data, payload, look_up })
+        Ok(Self {
+            geometry,
+            way,
+            hasher,
+            counts,
+            data,
+            // Whole blocks, if they are whole lines or halves of them: all
+            // sections of a file begin at whole lines.
+            before: (payload.start / geometry.shape.bytes()) as u64,
+            payload,
+            look_up: choose(&way),
+        })
     }
 
     /// Copies the filter into memory of its own, where it can be changed.
@@ -273,15 +303,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// ```
     pub fn into_owned(self) -> Result<TinySet> {
         let data = Owned::copy_of(self.bytes())?;
-        Ok(TinySet {
-            geometry: self.geometry,
-            way: self.way,
-            hasher: self.hasher,
-            counts: self.counts,
-            payload: 0..data.as_ref().len(),
-            data,
-            look_up: choose(&self.way),
-        })
+        let Self { geometry, way, hasher, counts, .. } = self;
+        Ok(TinySet::with_data(geometry, way, hasher, counts, data))
     }
 
     /// Number of blocks (m), those of a second level included.
@@ -589,12 +612,40 @@ struct InBlocks<C>(PhantomData<C>);
 impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
     #[inline(always)]
     fn look_up<B: Backend>(set: &TinySet<D>, backend: B, hash: u64) -> bool {
+        match usual::<C, D, B>(set, backend, hash) {
+            Some(Answer::No) => false,
+            Some(Answer::Maybe) => true,
+            // Begins again: what is handed on would have to be kept, and
+            // somewhere, by all lookups.
+            _ => backend.outline(Unusual::<C, D>(set, hash, PhantomData)),
+        }
+    }
+}
+
+/// A lookup in a block that is a usual one.
+#[inline(always)]
+fn usual<C: Blocks + InWay, D: AsRef<[u8]>, B: Backend>(
+    set: &TinySet<D>,
+    backend: B,
+    hash: u64,
+) -> Option<Answer> {
+    let (block, fraction) = address(hash, set.geometry.blocks);
+    let blocks = C::of(&set.way)?;
+    let raw = blocks.of_data(set.data.as_ref(), set.before + block)?;
+    blocks.look_usual(backend, raw, blocks.chain(hash), fraction)
+}
+
+/// A lookup in any block.
+struct Unusual<'a, C, D>(&'a TinySet<D>, u64, PhantomData<C>);
+
+impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for Unusual<'_, C, D> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> bool {
+        let Self(set, hash, _) = self;
         match C::of(&set.way) {
-            Some(blocks) => {
-                let (data, place) = (set.data.as_ref(), &set.payload);
-                let payload = Payload { data, place };
-                blocks.look_up(backend, &set.geometry, payload, hash)
-            }
+            Some(blocks) => batch::all_rounds(set.view(blocks), backend, hash),
             // Never: the way has told which function to call.
             None => true,
         }
