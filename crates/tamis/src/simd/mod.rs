@@ -49,7 +49,7 @@ pub trait Backend: Copy {
     fn select(self, word: u64, ranks: u64) -> u64;
 
     /// Which entries of `among` have this head in a fingerprint block of 32
-    /// or 64 bytes; bit i stands for entry i.
+    /// or 64 bytes; the highest bit stands for the last entry.
     #[doc(hidden)]
     fn equal_heads<const BYTES: usize>(
         self,
@@ -59,7 +59,7 @@ pub trait Backend: Copy {
     ) -> u64;
 
     /// The same in a block of 64 bytes with heads of 4 bits, for entries in
-    /// front of the last 64; `heads` has as many as there are of those.
+    /// front of the last 64; the highest bit stands for the last of those.
     #[doc(hidden)]
     fn equal_low_heads<const BYTES: usize>(
         self,

@@ -56,8 +56,7 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     } else {
         equal_nibbles(proof, upper, heads.value)
     };
-    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    equal & among
 }
 
 /// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
@@ -71,7 +70,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
 ) -> u64 {
     let lower = half(proof, &block[..32]);
     let equal = equal_nibbles(proof, lower, heads.value);
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    equal & among
 }
 
 /// Which of 32 bytes are equal to `value`.

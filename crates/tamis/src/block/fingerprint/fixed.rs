@@ -252,8 +252,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let index = Self::index(block);
         if FILL == CROWDED {
-            let found = self.find_crowded(backend, block, index, chain)?;
-            return Some(self.look_at_last(backend, block, found, fraction));
+            let Crowd { worn, capacity, last } =
+                self.find_crowded(backend, block, index, chain)?;
+            let (shape, last) = ((capacity, worn), (last, capacity));
+            let compare = Self::compare::<B, 4>;
+            return Some(compare(self, backend, block, shape, last, fraction));
         }
         let found = self.find(backend, block, index, chain)?;
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
@@ -272,62 +275,62 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         chain: u32,
         fraction: u64,
     ) -> Answer {
-        let capacity = found.capacity;
-        let shape = (capacity, found.worn);
+        let Found { worn, capacity, last, .. } = found;
+        let (shape, last) = ((capacity, worn), (last, capacity));
         if FILL != HALVED && capacity <= self.byte_heads {
-            let heads = Heads { bits: 8, value: top(fraction, 8), capacity };
-            let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, shape, 8, (equal, 0), fraction)
+            self.compare::<_, 8>(backend, block, shape, last, fraction)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
-            let heads = Heads { bits: 4, value: top(fraction, 4), capacity };
-            let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, shape, 4, (equal, 0), fraction)
+            self.compare::<_, 4>(backend, block, shape, last, fraction)
         } else {
             self.look_far(block, chain, fraction)
         }
     }
 
-    /// The same where entries may be more than a word has bits.
+    /// Compares entries, of a chain that is ones in `last`, of which the
+    /// highest stands for the last slot before `end`.
     #[inline(always)]
-    fn look_at_last<B: Backend>(
+    fn compare<B: Backend, const HEAD: u32>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        found: Crowd,
+        shape: (u32, bool),
+        (last, end): (u64, u32),
         fraction: u64,
     ) -> Answer {
-        let Crowd { worn, capacity, last, .. } = found;
-        let heads = Heads { bits: 4, value: top(fraction, 4), capacity: 64 };
+        let heads = Heads { bits: HEAD, value: top(fraction, HEAD) };
         let equal = backend.equal_heads(block, heads, last);
-        let equal = (equal, capacity.wrapping_sub(64));
-        let shape = (capacity, worn);
-        self.compare(backend, block, shape, 4, equal, fraction)
+        self.compare_tails::<_, HEAD>(
+            backend,
+            block,
+            shape,
+            (equal, end),
+            fraction,
+        )
     }
 
-    /// Compares what is behind the heads: of the slots that are ones in
-    /// `equal`, which begins at a slot, or before the first of them.
+    /// Compares what is behind the heads of those that are ones in `equal`.
     #[inline(always)]
-    fn compare<B: Backend>(
+    fn compare_tails<B: Backend, const HEAD: u32>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         (capacity, worn): (u32, bool),
-        head: u32,
-        (equal, from): (u64, u32),
+        (equal, end): (u64, u32),
         fraction: u64,
     ) -> Answer {
         let mut equal = equal;
         // A key that is not here gets past this once in hundreds of times.
         while equal != 0 {
-            let slot = from.wrapping_add(equal.trailing_zeros());
+            let slot = end.wrapping_add(equal.trailing_zeros());
+            let slot = slot.wrapping_sub(64);
             let cut = self.cut(capacity);
             let planes = Planes {
                 first: Self::FIRST + cut.capacity + slot,
                 stride: cut.capacity,
-                count: cut.width(slot) - head,
+                count: cut.width(slot) - HEAD,
             };
             let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
-            let tail = fraction << head;
+            let tail = fraction << HEAD;
             let matches = tail_matches::<BYTES, FILL, B>;
             if matches(backend, block, planes, tail, worn) {
                 return Answer::Maybe;
@@ -382,18 +385,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if total <= 1 {
             return None;
         }
-        let capacity = match FLAGS == CAPPED && flag {
-            true => self.cap,
-            false => total.trailing_zeros(),
+        let behind = match FLAGS == CAPPED && flag {
+            true => 63 - self.cap,
+            false => total.leading_zeros(),
         };
         let rank = (index & ((1 << chain) - 1)).count_ones();
-        let marks = backend.select(starts, self.three.wrapping_shl(rank));
+        // Twice what they would be: so all that is left to shift by is what
+        // there is behind the end.
+        let marks = backend.select(starts << 1, self.three.wrapping_shl(rank));
         let start = marks & marks.wrapping_neg();
-        // From the start of the chain to the start of the next; nothing if
-        // the chain is empty. Not a branch: half of all keys go either way.
+        // From the start of the chain to the start of the next, or to the
+        // end if that is lost; nothing if the chain is empty. Not a branch:
+        // half of all keys go either way.
         let present = index >> chain & 1;
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        Some(Found { flag, worn, capacity, span, start })
+        let (capacity, last) = (63 - behind, span << behind);
+        let start = start.trailing_zeros() - 1;
+        Some(Found { flag, worn, capacity, last, start })
     }
 
     /// A lookup in a block with more or fewer entries than expected: in one
@@ -420,25 +428,20 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let Wide { worn, capacity, span, .. } = wide;
         let shape = (capacity, worn);
         // The heads of the last 64 entries fill the upper half.
-        let shown = capacity.min(64);
-        let from = capacity - shown;
-        let (bits, value) = (4, top(fraction, 4));
-        let heads = Heads { bits, value, capacity: shown };
-        let among = (span >> from) as u64;
-        let upper = backend.equal_heads(block, heads, among);
-        let upper = (upper, from);
-        if self.compare(backend, block, shape, bits, upper, fraction)
+        let span = span << (128 - capacity);
+        let last = ((span >> 64) as u64, capacity);
+        if self.compare::<_, 4>(backend, block, shape, last, fraction)
             == Answer::Maybe
         {
             return Answer::Maybe;
         }
-        let among = span as u64 & ((1 << from) - 1);
-        if among == 0 {
+        if span as u64 == 0 {
             return Answer::No;
         }
-        let heads = Heads { bits, value, capacity: from };
-        let lower = backend.equal_low_heads(block, heads, among);
-        self.compare(backend, block, shape, bits, (lower, 0), fraction)
+        let heads = Heads { bits: 4, value: top(fraction, 4) };
+        let equal = backend.equal_low_heads(block, heads, span as u64);
+        let equal = (equal, capacity - 64);
+        self.compare_tails::<_, 4>(backend, block, shape, equal, fraction)
     }
 
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
@@ -621,10 +624,11 @@ struct Found {
     flag: bool,
     worn: bool,
     capacity: u32,
-    /// A one for every slot of the chain.
-    span: u64,
-    /// A one at the slot where the chain begins or would begin.
-    start: u64,
+    /// A one for every slot of the chain; the highest stands for the last
+    /// slot of the block.
+    last: u64,
+    /// The slot where the chain begins or would begin.
+    start: u32,
 }
 
 /// Where a chain is in a block of about a word of entries.

@@ -189,14 +189,12 @@ impl Cut {
     }
 }
 
-/// Heads to compare with: `capacity` of them, right-aligned in the block.
+/// A head to look for.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     /// Bits of a head, 8 or 4.
     pub(crate) bits: u32,
     pub(crate) value: u8,
-    /// At most 64, and no more than fit the block.
-    pub(crate) capacity: u32,
 }
 
 /// One more head among those of a block: those in front of it move down by

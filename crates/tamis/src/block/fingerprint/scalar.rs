@@ -65,13 +65,10 @@ fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
     while left != 0 {
         let slot = left.trailing_zeros();
         left &= left - 1;
-        // A damaged block may have chains that end behind the last entry.
-        if slot >= heads.capacity {
-            break;
-        }
         let end = bytes.len() as u32 * 8;
-        let from_end = heads.bits * (heads.capacity - slot);
-        let place = end.saturating_sub(from_end);
+        let from_end = heads.bits * (64 - slot);
+        // A damaged block may have chains that begin before the first entry.
+        let Some(place) = end.checked_sub(from_end) else { continue };
         let byte = bytes.get(place as usize / 8).copied().unwrap_or(0);
         let head = byte >> (place % 8) & (0xff >> (8 - heads.bits));
         equal |= u64::from(head == heads.value) << slot;

@@ -258,8 +258,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 Repeats::Store => Answer::No,
                 _ => self.look_at(backend, block, found, chain, fraction),
             };
-            let start = found.start.trailing_zeros();
-            (found.flag || found.worn, found.capacity, start, answer)
+            (found.flag || found.worn, found.capacity, found.start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
             let answer = match repeats {
