@@ -21,9 +21,10 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn outline<T: Task>(self, task: T) -> T::Output;
 
-    /// How many planes [`differing`](Self::differing) takes at once.
+    /// Whether 16 planes are as good as 8 for
+    /// [`has_planes`](Self::has_planes).
     #[doc(hidden)]
-    const PLANES: u32;
+    const WIDE: bool;
 
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
     /// 64 bytes. They are so many groups, or any number of them.
@@ -92,15 +93,15 @@ pub trait Backend: Copy {
         entry: fingerprint::NewEntry,
     );
 
-    /// In which of up to [`PLANES`](Self::PLANES) bit planes an entry
-    /// differs from `tail`, whose highest bit belongs to the first plane.
+    /// Whether an entry has, in the first 8 bit planes, or 16 if `WIDE`, the
+    /// bits of `tail`, whose highest belongs to the first plane.
     #[doc(hidden)]
-    fn differing<const BYTES: usize>(
+    fn has_planes<const BYTES: usize, const WIDE: bool>(
         self,
         block: &[u8; BYTES],
         planes: fingerprint::Planes,
         tail: u64,
-    ) -> u32;
+    ) -> bool;
 }
 
 /// Plain Rust, for every processor.
@@ -179,19 +180,21 @@ macro_rules! steps {
         }
 
         #[inline(always)]
-        fn differing<const BYTES: usize>(
+        fn has_planes<const BYTES: usize, const WIDE: bool>(
             self,
             block: &[u8; BYTES],
             planes: fingerprint::Planes,
             tail: u64,
-        ) -> u32 {
-            fingerprint::$module::differing(self, block, planes, tail)
+        ) -> bool {
+            fingerprint::$module::has_planes::<BYTES, WIDE>(
+                self, block, planes, tail,
+            )
         }
     };
 }
 
 impl Backend for Scalar {
-    const PLANES: u32 = 8;
+    const WIDE: bool = false;
 
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {

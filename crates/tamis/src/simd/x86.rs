@@ -132,7 +132,7 @@ impl Level {
 }
 
 impl Backend for Avx2 {
-    const PLANES: u32 = 8;
+    const WIDE: bool = false;
 
     // The compiler ignores `inline(never)` at functions with features of
     // their own where the caller has them too; not at this one.
@@ -146,7 +146,7 @@ impl Backend for Avx2 {
 
 #[cfg(rustc_1_89)]
 impl Backend for Avx512 {
-    const PLANES: u32 = 16;
+    const WIDE: bool = true;
 
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {

@@ -133,6 +133,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             && flag_bits == Self::BLOCK.flag_bits
             // The tables end there, and heads are not cut.
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
+            && (FILL == 0 || remainder_bits == Block::REMAINDER_BITS)
             && match FILL {
                 CROWDED => {
                     BYTES == 64
@@ -255,89 +256,112 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let Crowd { worn, capacity, last } =
                 self.find_crowded(backend, block, index, chain)?;
             let (shape, last) = ((capacity, worn), (last, capacity));
-            let compare = Self::compare::<B, 4>;
-            return Some(compare(self, backend, block, shape, last, fraction));
+            let compare = Self::compare::<B, 4, false>;
+            return compare(self, backend, block, shape, last, fraction);
         }
         let found = self.find(backend, block, index, chain)?;
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
             return Some(Answer::Spilled);
         }
-        Some(self.look_at(backend, block, found, chain, fraction))
+        self.look_at::<_, false>(backend, block, found, fraction)
     }
 
-    /// A lookup whose chain has been found.
+    /// A lookup whose chain has been found. Nothing, if it takes more than
+    /// in a usual block, and not `ALL` of that is wanted.
     #[inline(always)]
-    fn look_at<B: Backend>(
+    fn look_at<B: Backend, const ALL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         found: Found,
-        chain: u32,
         fraction: u64,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let Found { worn, capacity, last, .. } = found;
         let (shape, last) = ((capacity, worn), (last, capacity));
         if FILL != HALVED && capacity <= self.byte_heads {
-            self.compare::<_, 8>(backend, block, shape, last, fraction)
+            self.compare::<_, 8, ALL>(backend, block, shape, last, fraction)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
-            self.compare::<_, 4>(backend, block, shape, last, fraction)
+            self.compare::<_, 4, ALL>(backend, block, shape, last, fraction)
         } else {
-            self.look_far(block, chain, fraction)
+            None
         }
     }
 
     /// Compares entries, of a chain that is ones in `last`, of which the
     /// highest stands for the last slot before `end`.
     #[inline(always)]
-    fn compare<B: Backend, const HEAD: u32>(
+    fn compare<B: Backend, const HEAD: u32, const ALL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         shape: (u32, bool),
         (last, end): (u64, u32),
         fraction: u64,
-    ) -> Answer {
+    ) -> Option<Answer> {
+        if FILL == 0 && !ALL && self.longest < Block::REMAINDER_BITS {
+            return None;
+        }
         let heads = Heads { bits: HEAD, value: top(fraction, HEAD) };
-        let equal = backend.equal_heads(block, heads, last);
-        self.compare_tails::<_, HEAD>(
-            backend,
-            block,
-            shape,
-            (equal, end),
-            fraction,
-        )
+        let equal = (backend.equal_heads(block, heads, last), end);
+        let compare = Self::compare_tails::<B, HEAD, ALL>;
+        compare(self, backend, block, shape, equal, fraction)
     }
 
     /// Compares what is behind the heads of those that are ones in `equal`.
     #[inline(always)]
-    fn compare_tails<B: Backend, const HEAD: u32>(
+    fn compare_tails<B: Backend, const HEAD: u32, const ALL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         (capacity, worn): (u32, bool),
         (equal, end): (u64, u32),
         fraction: u64,
-    ) -> Answer {
+    ) -> Option<Answer> {
+        let tail = fraction << HEAD;
         let mut equal = equal;
         // A key that is not here gets past this once in hundreds of times.
         while equal != 0 {
             let slot = end.wrapping_add(equal.trailing_zeros());
             let slot = slot.wrapping_sub(64);
-            let cut = self.cut(capacity);
-            let planes = Planes {
-                first: Self::FIRST + cut.capacity + slot,
-                stride: cut.capacity,
-                count: cut.width(slot) - HEAD,
+            let mut planes = Planes {
+                first: Self::FIRST + capacity + slot,
+                stride: capacity,
+                // They go on to where heads begin.
+                end: (8 * BYTES as u32).wrapping_sub(HEAD * capacity),
             };
-            let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
-            let tail = fraction << HEAD;
-            let matches = tail_matches::<BYTES, FILL, B>;
-            if matches(backend, block, planes, tail, worn) {
-                return Answer::Maybe;
+            // Or to where fingerprints are as long as they can be. Usually
+            // that is more than what is compared at once.
+            let longest = planes.first + planes.stride * (self.longest - HEAD);
+            if ALL {
+                planes.end = planes.end.min(longest);
+            }
+            if FLAGS == ELASTIC && worn {
+                let cut = self.cut(capacity);
+                let mut count = cut.width(slot) - HEAD;
+                if slot < cut.wide && count > 0 {
+                    // In the extra plane, the last one, a 0 is as good as
+                    // a 1.
+                    count -= (tail >> (64 - count)) as u32 & 1;
+                }
+                planes.end = planes.first + planes.stride * count;
+            }
+            let (at_once, mut tail) = (at_once::<FILL, B>(), tail);
+            while has_planes::<BYTES, FILL, B>(backend, block, planes, tail) {
+                planes.first += at_once * planes.stride;
+                if planes.first >= planes.end {
+                    return Some(Answer::Maybe);
+                }
+                // Behind half a byte of head there are few bits, which is
+                // enough to know in blocks that mostly have such.
+                if !ALL && matches!(FILL, CROWDED | HALVED) {
+                    return None;
+                }
+                planes.end = planes.end.min(longest);
+                tail <<= at_once;
             }
             equal &= equal - 1;
         }
-        Answer::No
+        Some(Answer::No)
     }
 
     /// Empty, saturated, or all spilled.
@@ -404,8 +428,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         Some(Found { flag, worn, capacity, last, start })
     }
 
-    /// A lookup in a block with more or fewer entries than expected: in one
-    /// that is not [`CROWDED`], more than fit a word.
+    /// A lookup in a block that is not a usual one: with more or fewer
+    /// entries than expected.
     #[inline(always)]
     fn look_harder<B: Backend>(
         &self,
@@ -413,35 +437,45 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         (index, chain, fraction): (u64, u32, u64),
     ) -> Answer {
-        if FILL == CROWDED {
-            if let Some(found) = self.find(backend, block, index, chain) {
-                return self.look_at(backend, block, found, chain, fraction);
-            }
-        }
         if index == 0 {
             return self.look_without_chains(block);
         }
-        let wide = match self.find_wide(backend, block, index, chain) {
-            Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
-            _ => return self.look_far(block, chain, fraction),
+        let answer = match self.find(backend, block, index, chain) {
+            Some(found) => {
+                self.look_at::<_, true>(backend, block, found, fraction)
+            }
+            None => self.look_wide(backend, block, (index, chain, fraction)),
         };
+        answer.unwrap_or_else(|| self.look_far(block, chain, fraction))
+    }
+
+    /// A lookup in a block with more entries than a word has bits.
+    #[inline(always)]
+    fn look_wide<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        (index, chain, fraction): (u64, u32, u64),
+    ) -> Option<Answer> {
+        let wide = self.find_wide(backend, block, index, chain)?;
         let Wide { worn, capacity, span, .. } = wide;
+        if capacity > Self::HALF_HEADS {
+            return None;
+        }
         let shape = (capacity, worn);
         // The heads of the last 64 entries fill the upper half.
         let span = span << (128 - capacity);
         let last = ((span >> 64) as u64, capacity);
-        if self.compare::<_, 4>(backend, block, shape, last, fraction)
-            == Answer::Maybe
-        {
-            return Answer::Maybe;
-        }
-        if span as u64 == 0 {
-            return Answer::No;
+        let compare = Self::compare::<B, 4, true>;
+        let upper = compare(self, backend, block, shape, last, fraction)?;
+        if upper == Answer::Maybe || span as u64 == 0 {
+            return Some(upper);
         }
         let heads = Heads { bits: 4, value: top(fraction, 4) };
         let equal = backend.equal_low_heads(block, heads, span as u64);
         let equal = (equal, capacity - 64);
-        self.compare_tails::<_, 4>(backend, block, shape, equal, fraction)
+        let compare = Self::compare_tails::<B, 4, true>;
+        compare(self, backend, block, shape, equal, fraction)
     }
 
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
@@ -540,7 +574,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         Some(Wide { flag, worn, capacity, span, start })
     }
 
-    /// A lookup in a block fuller than any design asks for, or damaged.
+    /// A lookup in a block fuller or emptier than any design asks for, or
+    /// damaged.
     #[cold]
     #[inline(never)]
     fn look_far(
@@ -576,45 +611,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Task
     }
 }
 
-/// Compares what is behind the head.
+/// How many planes are compared at once.
+const fn at_once<const FILL: u8, B: Backend>() -> u32 {
+    if FILL == SPARSE || B::WIDE { 16 } else { 8 }
+}
+
+/// [`Backend::has_planes`] for as many.
 #[inline(always)]
-fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
+fn has_planes<const BYTES: usize, const FILL: u8, B: Backend>(
     backend: B,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-    worn: bool,
 ) -> bool {
-    let (mut planes, mut tail) = (planes, tail);
-    let mut differing;
-    if FILL == SPARSE && B::PLANES < 16 && planes.count <= 16 {
-        let first = Planes { count: planes.count.min(8), ..planes };
-        let further = Planes {
-            first: planes.first + 8 * planes.stride,
-            count: planes.count.saturating_sub(8),
-            ..planes
-        };
-        differing = backend.differing(block, first, tail);
-        differing |= backend.differing(block, further, tail << 8) << 8;
-    } else {
-        let most = B::PLANES;
-        while planes.count > most {
-            let first = Planes { count: most, ..planes };
-            if backend.differing(block, first, tail) != 0 {
-                return false;
-            }
-            planes.count -= most;
-            planes.first += most * planes.stride;
-            tail <<= most;
-        }
-        differing = backend.differing(block, planes, tail);
+    match at_once::<FILL, B>() {
+        16 => backend.has_planes::<BYTES, true>(block, planes, tail),
+        _ => backend.has_planes::<BYTES, false>(block, planes, tail),
     }
-    if worn && planes.count > 0 {
-        // A 0 in the extra plane, the last one, differs from nothing.
-        let wanted = (tail >> (64 - planes.count)) as u32 & 1;
-        differing &= !(wanted << (planes.count - 1));
-    }
-    differing == 0
 }
 
 /// Where a chain is.

@@ -211,15 +211,15 @@ pub struct NewHead {
     pub(crate) value: u8,
 }
 
-/// Bits of one entry in up to eight planes.
+/// Bits of one entry in some planes.
 #[derive(Debug, Clone, Copy)]
 pub struct Planes {
     /// The place of the first.
     pub(crate) first: u32,
     /// From one to the next.
     pub(crate) stride: u32,
-    /// How many; all lie inside the block.
-    pub(crate) count: u32,
+    /// All places lie before this, which is inside the block or its end.
+    pub(crate) end: u32,
 }
 
 /// One more entry in a block that has many: a bit of it comes into every

@@ -88,24 +88,27 @@ pub(crate) fn apart(_: Scalar, word: u64, gaps: u64) -> u64 {
     word
 }
 
-/// [`Backend::differing`](crate::simd::Backend::differing) for every
+/// [`Backend::has_planes`](crate::simd::Backend::has_planes) for every
 /// processor.
 #[inline(always)]
-pub(crate) fn differing<const BYTES: usize>(
+pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
     _: Scalar,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-) -> u32 {
+) -> bool {
+    let Planes { mut first, stride, end } = planes;
+    let mut left = if WIDE { 16 } else { 8 };
+    let mut tail = tail;
     let mut differing = 0;
-    for plane in 0..planes.count {
-        let place = planes.first + plane * planes.stride;
-        let byte = block.get(place as usize / 8).copied().unwrap_or(0);
-        let wanted = (tail >> (63 - plane)) as u8;
-        let differs = (byte >> (place % 8) ^ wanted) & 1;
-        differing |= u32::from(differs) << plane;
+    while first < end && left > 0 {
+        let byte = block.get(first as usize / 8).copied().unwrap_or(0);
+        differing |= byte >> (first % 8) ^ (tail >> 63) as u8;
+        tail <<= 1;
+        first += stride;
+        left -= 1;
     }
-    differing
+    differing & 1 == 0
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for every

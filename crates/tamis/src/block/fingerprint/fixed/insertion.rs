@@ -256,7 +256,16 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
-                _ => self.look_at(backend, block, found, chain, fraction),
+                _ => {
+                    let look = Self::look_at::<B, false>;
+                    match look(self, backend, block, found, fraction) {
+                        Some(answer) => answer,
+                        None => {
+                            let key = (index, chain, fraction);
+                            backend.outline(LookHarder(self, block, key))
+                        }
+                    }
+                }
             };
             (found.flag || found.worn, found.capacity, found.start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
