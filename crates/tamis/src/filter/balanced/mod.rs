@@ -22,7 +22,7 @@ use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::overflow::{Entry, List, ListView, Overflow};
 use crate::placement::Scheme;
-use crate::simd::{Backend, Task, dispatch};
+use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
 use crate::storage::Owned;
 use crate::summary::tracking;
 use engine::{Engine, Site, View};
@@ -80,6 +80,7 @@ pub struct Balanced<D = Owned> {
     /// Where the blocks are in `data`.
     payload: Range<usize>,
     list: Listed,
+    look_up: Chosen<Self>,
 }
 
 /// Where the list is.
@@ -137,8 +138,10 @@ impl Balanced {
         let bytes =
             shape.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
+        let engine = Engine::new(&shape);
         Ok(Self {
-            engine: Box::new(Engine::new(&shape)),
+            look_up: choose(&shape, &engine),
+            engine: Box::new(engine),
             shape,
             hasher,
             counts: Counts::empty(design_items, design_fpr),
@@ -294,8 +297,10 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             header,
             [(SectionTag::BLOCKS, bytes), (SectionTag::LIST, list_bytes)],
         )?;
+        let engine = Engine::new(&shape);
         Ok(Self {
-            engine: Box::new(Engine::new(&shape)),
+            look_up: choose(&shape, &engine),
+            engine: Box::new(engine),
             shape,
             hasher: header.hasher,
             counts: header.counts,
@@ -327,6 +332,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             Listed::Stored(_) => List::from_sorted(self.list().sorted),
         };
         Ok(Balanced {
+            look_up: choose(&self.shape, &self.engine),
             shape: self.shape,
             engine: self.engine,
             hasher: self.hasher,
@@ -533,29 +539,51 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 }
 
-/// Calls the same code for every type of view.
-macro_rules! by_view {
-    ($filter:expr, $view:ident => $body:expr) => {{
-        let filter = $filter;
-        match (filter.shape.block_bits, filter.engine.is_tracked) {
-            (256, false) => {
-                let $view = filter.view::<32, false>();
-                $body
-            }
-            (256, true) => {
-                let $view = filter.view::<32, true>();
-                $body
-            }
-            (_, false) => {
-                let $view = filter.view::<64, false>();
-                $body
-            }
-            (_, true) => {
-                let $view = filter.view::<64, true>();
-                $body
-            }
-        }
+/// Calls the same code for every size of blocks, with tracking bits and
+/// without, as constants.
+macro_rules! by_blocks {
+    (@ $size:literal, $is:literal; $bytes:ident, $tracked:ident, $body:expr) => {{
+        const $bytes: usize = $size;
+        const $tracked: bool = $is;
+        $body
     }};
+    (($shape:expr, $engine:expr), $b:ident, $t:ident => $body:expr) => {
+        match ($shape.block_bits, $engine.is_tracked) {
+            (256, false) => by_blocks!(@ 32, false; $b, $t, $body),
+            (256, true) => by_blocks!(@ 32, true; $b, $t, $body),
+            (_, false) => by_blocks!(@ 64, false; $b, $t, $body),
+            (_, true) => by_blocks!(@ 64, true; $b, $t, $body),
+        }
+    };
+}
+
+/// The single lookup in filters of such a shape.
+fn choose<D: AsRef<[u8]>>(
+    shape: &Shape,
+    engine: &Engine,
+) -> Chosen<Balanced<D>> {
+    by_blocks!((shape, engine), BYTES, TRACKED => {
+        Chosen::new::<InBlocks<BYTES, TRACKED>>()
+    })
+}
+
+/// A single lookup in blocks of this size, with tracking bits or without.
+struct InBlocks<const BYTES: usize, const TRACKED: bool>;
+
+impl<D, const BYTES: usize, const TRACKED: bool> LookUp<Balanced<D>>
+    for InBlocks<BYTES, TRACKED>
+where
+    D: AsRef<[u8]>,
+{
+    #[inline(always)]
+    fn look_up<B: Backend>(
+        filter: &Balanced<D>,
+        backend: B,
+        hash: u64,
+    ) -> bool {
+        let view = filter.view::<BYTES, TRACKED>();
+        batch::all_rounds(view, backend, hash)
+    }
 }
 
 impl<D: AsRef<[u8]>> Filter for Balanced<D> {
@@ -565,25 +593,14 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        // Two words, where a view would be seven: they reach the function
-        // compiled for this processor in registers.
-        struct One<'a, D>(&'a Balanced<D>, u64);
-        impl<D: AsRef<[u8]>> Task for One<'_, D> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(filter, hash) = self;
-                by_view!(filter, view => {
-                    batch::all_rounds(view, backend, hash)
-                })
-            }
-        }
-        dispatch(One(self, hash))
+        self.look_up.look_up(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        by_view!(self, view => batch::contains_all(view, hashes, found));
+        by_blocks!((self.shape, self.engine), BYTES, TRACKED => {
+            let view = self.view::<BYTES, TRACKED>();
+            batch::contains_all(view, hashes, found);
+        });
     }
 
     fn stats(&self) -> Stats {
