@@ -236,7 +236,6 @@ fn moved_apart<const BYTES: usize>(
     };
     // SAFETY: `proof` says that AVX2 is there.
     unsafe {
-        let one = _mm256_set1_epi32(1);
         let ones = _mm256_set1_epi32(-1);
         let start = _mm256_set1_epi32(start as i32);
         let capacity = _mm256_set1_epi32(capacity as i32);
@@ -255,20 +254,20 @@ fn moved_apart<const BYTES: usize>(
             _mm256_sllv_epi32(here, passed),
             _mm256_srlv_epi32(before, room),
         );
-        let new = _mm256_srlv_epi32(_mm256_set1_epi32(new as i32), passed);
+        let new = _mm256_sllv_epi32(_mm256_set1_epi32(new as i32), passed);
         // What is behind the gap, twice, and what is before it once.
         let behind = _mm256_and_si256(bits, _mm256_sllv_epi32(ones, gap));
         let bits = _mm256_add_epi32(bits, behind);
-        let bit = _mm256_sllv_epi32(_mm256_and_si256(new, one), gap);
+        let bit = _mm256_sllv_epi32(_mm256_srli_epi32::<31>(new), gap);
         let bits = _mm256_or_si256(bits, bit);
         if entry.capacity >= 32 {
             return bits;
         }
         let gap = _mm256_add_epi32(gap, capacity);
-        let new = _mm256_srli_epi32::<1>(new);
+        let new = _mm256_add_epi32(new, new);
         let behind = _mm256_and_si256(bits, _mm256_sllv_epi32(ones, gap));
         let bits = _mm256_add_epi32(bits, behind);
-        let bit = _mm256_sllv_epi32(_mm256_and_si256(new, one), gap);
+        let bit = _mm256_sllv_epi32(_mm256_srli_epi32::<31>(new), gap);
         _mm256_or_si256(bits, bit)
     }
 }

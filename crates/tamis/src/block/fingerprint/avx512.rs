@@ -14,9 +14,9 @@ use core::arch::x86_64::{
     _mm512_multishift_epi64_epi8, _mm512_or_si512, _mm512_permutexvar_epi32,
     _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32,
-    _mm512_setr_epi64, _mm512_setzero_si512, _mm512_shrdi_epi64,
-    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_srlv_epi32,
-    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_ternarylogic_epi64,
+    _mm512_setr_epi64, _mm512_shrdi_epi64, _mm512_sllv_epi32,
+    _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
+    _mm512_sub_epi32, _mm512_subs_epu16, _mm512_ternarylogic_epi64,
     _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
@@ -191,18 +191,18 @@ pub(crate) fn add_entry<const BYTES: usize>(
             _mm512_sllv_epi32(here, passed),
             _mm512_srlv_epi32(before, room),
         );
-        let new = _mm512_srlv_epi32(_mm512_set1_epi32(new as i32), passed);
+        let new = _mm512_sllv_epi32(_mm512_set1_epi32(new as i32), passed);
         // What is behind the gap, twice, and what is before it once.
         let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
         let bits = _mm512_add_epi32(bits, behind);
-        let bit = _mm512_sllv_epi32(_mm512_and_si512(new, one), gap);
+        let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
         let mut bits = _mm512_or_si512(bits, bit);
         if capacity < 32 {
             let gap = _mm512_add_epi32(gap, capacity_lanes);
-            let new = _mm512_srli_epi32::<1>(new);
+            let new = _mm512_add_epi32(new, new);
             let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
             let more = _mm512_add_epi32(bits, behind);
-            let bit = _mm512_sllv_epi32(_mm512_and_si512(new, one), gap);
+            let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
             bits = _mm512_or_si512(more, bit);
         }
         match BYTES {
@@ -223,9 +223,9 @@ fn add<const BYTES: usize>(
 ) {
     let NewHead { halves, begin, at, value } = head;
     let here = whole(proof, block);
-    let through = front(proof, at + halves);
-    let before = front(proof, at);
-    let planes = front(proof, begin);
+    let behind_new = behind(proof, at + halves);
+    let from_new = behind(proof, at);
+    let heads = behind(proof, begin);
     // SAFETY: `proof` says that AVX-512F, BW and VBMI2 are there.
     let new = unsafe {
         // Every head where the one before it was. Behind the last there is
@@ -235,41 +235,33 @@ fn add<const BYTES: usize>(
             2 => _mm512_shrdi_epi64::<8>(here, next),
             _ => _mm512_shrdi_epi64::<4>(here, next),
         };
-        // What is in the second where the first has ones, and in the third
+        // What is in the third where the first has ones, and in the second
         // elsewhere.
-        const CHOOSE: i32 = 0xca;
+        const CHOOSE: i32 = 0xac;
         let value = _mm512_set1_epi8(value as i8);
-        let new = _mm512_ternarylogic_epi64::<CHOOSE>(through, value, here);
-        let new = _mm512_ternarylogic_epi64::<CHOOSE>(before, moved, new);
-        _mm512_ternarylogic_epi64::<CHOOSE>(planes, rest, new)
+        let new = _mm512_ternarylogic_epi64::<CHOOSE>(behind_new, value, here);
+        let new = _mm512_ternarylogic_epi64::<CHOOSE>(from_new, moved, new);
+        _mm512_ternarylogic_epi64::<CHOOSE>(heads, rest, new)
     };
     put(proof, block, new);
 }
 
-/// Ones in the half bytes of a block before a place.
+/// Ones in the half bytes of a block from a place on.
 #[inline(always)]
-fn front(proof: Avx512, place: u8) -> __m512i {
-    let fronts = &FRONTS[usize::from(place % 2)];
-    let Some(front) = fronts[64 - usize::from(place / 2 % 65)..].first_chunk()
-    else {
-        // SAFETY: `proof` says that AVX-512F is there.
-        return unsafe { _mm512_setzero_si512() };
-    };
-    line(proof, front)
-}
-
-/// Ones up to the middle, for places before a byte and inside it.
-static FRONTS: [[u8; 192]; 2] = {
-    let mut fronts = [[0; 192]; 2];
-    let mut at = 0;
-    while at < 64 {
-        fronts[0][at] = 0xff;
-        fronts[1][at] = 0xff;
-        at += 1;
+fn behind(_proof: Avx512, place: u8) -> __m512i {
+    // SAFETY: `_proof` says that AVX-512F and BW are there.
+    unsafe {
+        let place = _mm512_set1_epi32(4 * i32::from(place));
+        let lanes = _mm512_setr_epi32(
+            0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416,
+            448, 480,
+        );
+        // Nothing is less than none of them. Shifts by 32 and more leave
+        // nothing.
+        let before = _mm512_subs_epu16(place, lanes);
+        _mm512_sllv_epi32(_mm512_set1_epi32(-1), before)
     }
-    fronts[1][64] = 0x0f;
-    fronts
-};
+}
 
 /// Stores a line, or the first half of it.
 #[inline(always)]

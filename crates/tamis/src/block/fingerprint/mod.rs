@@ -230,7 +230,7 @@ pub struct NewEntry {
     pub(crate) index: u64,
     /// The slot it gets.
     pub(crate) start: u32,
-    /// Its bits in the planes, that of the first plane lowest.
+    /// Its bits in the planes, that of the first plane highest.
     pub(crate) new: u32,
     /// Entries, the new one counted.
     pub(crate) capacity: u32,

@@ -172,13 +172,13 @@ pub(crate) fn add_entry<const BYTES: usize>(
         let gap = gap.wrapping_add(if late { capacity } else { 0 });
         // Both lanes in one word, from which the right bits are taken.
         let mut bits = (here << 32 | before) << passed >> 32;
-        let mut new = new >> passed;
+        let mut new = new << passed;
         for gap in [gap, gap + capacity] {
             if gap < 32 {
                 let behind = bits >> gap << gap;
-                bits += behind + (u64::from(new & 1) << gap);
+                bits += behind + (u64::from(new >> 31) << gap);
             }
-            new >>= 1;
+            new <<= 1;
         }
         rest[lane / 2] |= (bits & 0xffff_ffff) << (lane % 2 * 32);
         before = here;

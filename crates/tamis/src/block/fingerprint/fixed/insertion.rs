@@ -154,11 +154,11 @@ fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
     one: One,
 ) {
     let One { start, present, fraction } = one;
-    // Of the tail as many bits as this entry has.
-    let tail = reversed(fraction << (4 * HALVES));
+    // Of the tail as many bits as this entry has, at most 24.
+    let tail = (fraction << (4 * HALVES) >> 33) as u32;
     let bits = u32::from(plan.tail) + u32::from(start < plan.wide.into());
-    let tail = tail & ((1 << bits) - 1);
-    let new = tail << 1 | u32::from(!present);
+    let new = tail | u32::from(!present) << 31;
+    let new = new & !(u32::MAX >> ((bits + 1) & 31));
     let value = top(fraction, 8);
     let head = NewHead {
         halves: HALVES,
@@ -180,7 +180,7 @@ fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
         block,
         plan,
         gap: FLAGS + start,
-        new: new.into(),
+        new: new.reverse_bits().into(),
         moved: 0,
         before: 0,
     };
@@ -421,18 +421,7 @@ struct One {
 /// The highest 24 bits, the highest of them first. No entry has more.
 #[inline(always)]
 fn reversed(word: u64) -> u32 {
-    static REVERSED: [u8; 256] = {
-        let mut reversed = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            reversed[byte] = (byte as u8).reverse_bits();
-            byte += 1;
-        }
-        reversed
-    };
-    let byte =
-        |shift: u32| u32::from(REVERSED[usize::from((word >> shift) as u8)]);
-    byte(56) | byte(48) << 8 | byte(40) << 16
+    (word >> 40 << 40).reverse_bits() as u32
 }
 
 /// At least 57 bits from a place on, or what is left; zeros follow behind
