@@ -55,10 +55,10 @@ pub(crate) fn set_missing(
 
 /// Whether the `group`-th eight positions are set, or what there is of them.
 #[inline(always)]
-fn group_set(_proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
+fn group_set(proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
     let [a, b] = probes.words(group);
-    let wanted = probes.count.lanes(group);
-    // SAFETY: `_proof` says that AVX2 is there.
+    let wanted = groups::wanted(proof, probes.count, group);
+    // SAFETY: `proof` says that AVX2 is there.
     unsafe {
         let at = positions(a, b, probes.bits);
         if let Ok(wide) = block.try_into() {

@@ -73,17 +73,17 @@ struct Positions {
 /// The `group`-th eight positions in a block of so many bytes.
 #[inline(always)]
 fn positions(
-    _proof: Avx512,
+    proof: Avx512,
     bytes: usize,
     probes: Probes,
     group: u32,
 ) -> Positions {
     let [a, b] = probes.words(group).map(|word| word as i64);
-    // SAFETY: `_proof` says that AVX2 is there. The casts keep all
+    // SAFETY: `proof` says that AVX2 is there. The casts keep all
     // bits: the intrinsics happen to take signed words, and `bits` is at
     // most 512.
     unsafe {
-        let wanted = probes.count.lanes(group);
+        let wanted = groups::wanted(proof, probes.count, group);
         let fields = _mm_set_epi64x(b, a);
         // To scale by a power of two is to shift each field by less.
         let (word, bit) = match (bytes, probes.bits) {

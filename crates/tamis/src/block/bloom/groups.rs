@@ -4,14 +4,26 @@
     reason = "a step that the compiler does not see through"
 )]
 
-use super::{LANES, Probes};
+use core::arch::x86_64::_bzhi_u32;
+
+use super::{Count, LANES, Probes};
 use crate::simd::{Backend, Task};
 
-/// A backend that tests eight positions at once.
+/// A backend that tests eight positions at once; it has BMI2, too.
 pub(super) trait Groups: Backend {
     /// Whether the `group`-th eight positions are set, or what there is of
     /// them.
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool;
+}
+
+/// Which of the `group`-th eight positions there are, as ones.
+#[inline(always)]
+pub(super) fn wanted<B: Groups>(_: B, count: Count, group: u32) -> u32 {
+    match group {
+        0 => count.first,
+        // SAFETY: backends that have positions in lanes have BMI2.
+        _ => unsafe { _bzhi_u32(0xff, count.all - group * LANES) },
+    }
 }
 
 /// [`Backend::all_set`], group by group.

@@ -38,31 +38,17 @@ pub(crate) struct Count {
     pub(crate) all: u32,
     /// Those among the first [`LANES`], as ones: what a lookup needs of it
     /// if it has to look at no others, in the form in which it is needed.
-    lanes: u32,
+    pub(crate) first: u32,
 }
 
 impl Count {
     #[inline(always)]
     pub(crate) const fn new(all: u32) -> Self {
-        Self { all, lanes: Self::ones(all) }
-    }
-
-    /// The lowest ones, at most [`LANES`].
-    #[inline(always)]
-    const fn ones(count: u32) -> u32 {
-        match count {
+        let first = match all {
             LANES.. => (1 << LANES) - 1,
-            _ => (1 << count) - 1,
-        }
-    }
-
-    /// Those in the `group`-th [`LANES`], as ones.
-    #[inline(always)]
-    pub(crate) const fn lanes(self, group: u32) -> u32 {
-        match group {
-            0 => self.lanes,
-            _ => Self::ones(self.all - group * LANES),
-        }
+            _ => (1 << all) - 1,
+        };
+        Self { all, first }
     }
 }
 

@@ -60,15 +60,18 @@ pub(crate) struct Fixed<
     cuts: &'static [(u8, u8); MOST],
     /// What a block is cut for once chains have left it.
     cap: u32,
-    /// Entries up to which heads are bytes.
+    /// Entries up to which heads are bytes, and the zeros behind the *last*
+    /// plane of so many in a word: from as many on they are.
     byte_heads: u32,
+    byte_zeros: u32,
     /// Bits of the longest heads.
     head: u32,
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
     /// 1 and 3, to be shifted: as constants they would be an instruction
-    /// and a register each, at every key.
+    /// and a register each, at every key. No 1 if fingerprints are shorter
+    /// than usual: then no block is a usual one.
     one: u64,
     three: u64,
 }
@@ -165,10 +168,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             cuts: &Self::CUTS[remainder_bits as usize % (LONGEST + 1)],
             cap,
             byte_heads,
+            byte_zeros: 63 - byte_heads,
             head: shape.head,
             most,
             plans: Self::plans_for(shape.head),
-            one: 1,
+            one: u64::from(remainder_bits == Block::REMAINDER_BITS),
             three: 3,
         })
     }
@@ -259,7 +263,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let compare = Self::compare::<B, 4, false>;
             return compare(self, backend, block, shape, last, fraction);
         }
-        let found = self.find(backend, block, index, chain)?;
+        let found = self.find::<_, false>(backend, block, index, chain)?;
         if FLAGS == CAPPED && found.flag && index >> chain == 0 {
             return Some(Answer::Spilled);
         }
@@ -278,7 +282,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let Found { worn, capacity, last, .. } = found;
         let (shape, last) = ((capacity, worn), (last, capacity));
-        if FILL != HALVED && capacity <= self.byte_heads {
+        if FILL != HALVED && found.zeros >= self.byte_zeros {
             self.compare::<_, 8, ALL>(backend, block, shape, last, fraction)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
             self.compare::<_, 4, ALL>(backend, block, shape, last, fraction)
@@ -298,9 +302,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         (last, end): (u64, u32),
         fraction: u64,
     ) -> Option<Answer> {
-        if FILL == 0 && !ALL && self.longest < Block::REMAINDER_BITS {
-            return None;
-        }
         let heads = Heads { bits: HEAD, value: top(fraction, HEAD) };
         let equal = (backend.equal_heads(block, heads, last), end);
         let compare = Self::compare_tails::<B, HEAD, ALL>;
@@ -388,9 +389,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     }
 
     /// The slots of a chain and the block's capacity, if there are chains
-    /// and the *last* plane has at most 63 bits (62 behind two flags).
+    /// and the *last* plane has at most 63 bits (62 behind two flags); in a
+    /// usual block, or in `ALL`.
     #[inline(always)]
-    fn find<B: Backend>(
+    fn find<B: Backend, const ALL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
@@ -405,17 +407,18 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         // Without chains, and with 64, this is the one in front: no place
         // for an end.
-        let total = backend.select(starts, self.one.wrapping_shl(chains));
+        let one = if ALL { 1 } else { self.one };
+        let total = backend.select(starts, one.wrapping_shl(chains));
         if total <= 1 {
             return None;
         }
-        let behind = match FLAGS == CAPPED && flag {
+        let zeros = match FLAGS == CAPPED && flag {
             true => 63 - self.cap,
             false => total.leading_zeros(),
         };
         let rank = (index & ((1 << chain) - 1)).count_ones();
-        // Twice what they would be: so all that is left to shift by is what
-        // there is behind the end.
+        // Twice what they would be: so all that is left to shift by is the
+        // zeros.
         let marks = backend.select(starts << 1, self.three.wrapping_shl(rank));
         let start = marks & marks.wrapping_neg();
         // From the start of the chain to the start of the next, or to the
@@ -423,9 +426,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         // half of all keys go either way.
         let present = index >> chain & 1;
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        let (capacity, last) = (63 - behind, span << behind);
+        let (capacity, last) = (63 - zeros, span << zeros);
         let start = start.trailing_zeros() - 1;
-        Some(Found { flag, worn, capacity, last, start })
+        Some(Found { flag, worn, capacity, zeros, last, start })
     }
 
     /// A lookup in a block that is not a usual one: with more or fewer
@@ -440,7 +443,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if index == 0 {
             return self.look_without_chains(block);
         }
-        let answer = match self.find(backend, block, index, chain) {
+        let found = self.find::<_, true>(backend, block, index, chain);
+        let answer = match found {
             Some(found) => {
                 self.look_at::<_, true>(backend, block, found, fraction)
             }
@@ -637,6 +641,8 @@ struct Found {
     flag: bool,
     worn: bool,
     capacity: u32,
+    /// What is left of a word behind the *last* plane.
+    zeros: u32,
     /// A one for every slot of the chain; the highest stands for the last
     /// slot of the block.
     last: u64,

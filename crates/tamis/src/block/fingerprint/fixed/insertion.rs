@@ -252,7 +252,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return Self::insert_first(block, cut, chain, fraction);
         }
         let (flag, old, start, answer) = if let Some(found) =
-            self.find(backend, block, index, chain)
+            self.find::<_, false>(backend, block, index, chain)
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
