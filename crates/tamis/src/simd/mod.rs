@@ -301,6 +301,15 @@ impl<S> core::fmt::Debug for Chosen<S> {
     }
 }
 
+/// The same number, of which the compiler does not know that it is.
+#[inline(always)]
+pub(crate) fn unseen(number: u32) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return x86::unseen(number);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    number
+}
+
 /// Asks for the cache line that holds `bytes[offset]`, without waiting.
 ///
 /// If it is not `CACHED` into the second-level cache, and not the first:

@@ -261,6 +261,21 @@ with_features!(
 );
 
 #[inline(always)]
+pub(super) fn unseen(number: u32) -> u32 {
+    let mut number = number;
+    // SAFETY: no instruction at all. It is said to read memory, or it might
+    // be moved.
+    unsafe {
+        core::arch::asm!(
+            "/* {0:e} */",
+            inout(reg) number,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    number
+}
+
+#[inline(always)]
 pub(super) fn prefetch<const CACHED: bool>(bytes: &[u8], offset: usize) {
     use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
     let address = bytes.as_ptr().wrapping_add(offset).cast::<i8>();

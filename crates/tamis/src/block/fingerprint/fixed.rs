@@ -10,7 +10,7 @@ pub(crate) use insertion::{Insertion, Repeats};
 use tamis_theory::tinyset::Block;
 
 use super::{Cut, Form, Heads, Planes, Shape, State, head_bits};
-use crate::simd::{Backend, Task};
+use crate::simd::{Backend, Task, unseen};
 
 /// [`Form::flags`] of the forms.
 const PLAIN: u32 = 0;
@@ -257,10 +257,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let index = Self::index(block);
         if FILL == CROWDED {
-            let Crowd { worn, capacity, last } =
+            let Crowd { shape, last } =
                 self.find_crowded(backend, block, index, chain)?;
-            let (shape, last) = ((capacity, worn), (last, capacity));
-            let compare = Self::compare::<B, 4, false>;
+            let compare = Self::compare::<B, 4, false, false>;
             return compare(self, backend, block, shape, last, fraction);
         }
         let found = self.find::<_, false>(backend, block, index, chain)?;
@@ -280,50 +279,75 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         found: Found,
         fraction: u64,
     ) -> Option<Answer> {
-        let Found { worn, capacity, last, .. } = found;
-        let (shape, last) = ((capacity, worn), (last, capacity));
-        if FILL != HALVED && found.zeros >= self.byte_zeros {
-            self.compare::<_, 8, ALL>(backend, block, shape, last, fraction)
-        } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
-            self.compare::<_, 4, ALL>(backend, block, shape, last, fraction)
+        let Found { shape, last, .. } = found;
+        if FILL != HALVED && shape.number >= self.byte_zeros {
+            self.compare::<_, 8, ALL, true>(
+                backend, block, shape, last, fraction,
+            )
+        } else if BYTES == 64 || shape.capacity() <= Self::HALF_HEADS {
+            self.compare::<_, 4, ALL, true>(
+                backend, block, shape, last, fraction,
+            )
         } else {
             None
         }
     }
 
     /// Compares entries, of a chain that is ones in `last`, of which the
-    /// highest stands for the last slot before `end`.
+    /// highest stands for the last slot.
     #[inline(always)]
-    fn compare<B: Backend, const HEAD: u32, const ALL: bool>(
+    fn compare<
+        B: Backend,
+        const HEAD: u32,
+        const ALL: bool,
+        const ZEROS: bool,
+    >(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        shape: (u32, bool),
-        (last, end): (u64, u32),
+        shape: Filled<ZEROS>,
+        last: u64,
         fraction: u64,
     ) -> Option<Answer> {
         let heads = Heads { bits: HEAD, value: top(fraction, HEAD) };
-        let equal = (backend.equal_heads(block, heads, last), end);
-        let compare = Self::compare_tails::<B, HEAD, ALL>;
+        let equal = (backend.equal_heads(block, heads, last), 0);
+        let compare = Self::compare_tails::<B, HEAD, ALL, ZEROS>;
         compare(self, backend, block, shape, equal, fraction)
     }
 
-    /// Compares what is behind the heads of those that are ones in `equal`.
+    /// Compares what is behind the heads of those that are ones in `equal`,
+    /// of which the highest has so many slots behind it.
     #[inline(always)]
-    fn compare_tails<B: Backend, const HEAD: u32, const ALL: bool>(
+    fn compare_tails<
+        B: Backend,
+        const HEAD: u32,
+        const ALL: bool,
+        const ZEROS: bool,
+    >(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        (capacity, worn): (u32, bool),
-        (equal, end): (u64, u32),
+        shape: Filled<ZEROS>,
+        (equal, behind): (u64, u32),
         fraction: u64,
     ) -> Option<Answer> {
+        if equal == 0 {
+            return Some(Answer::No);
+        }
+        // A key that is not here gets past this once in dozens of times. So
+        // nothing that is only needed here is to be worked out before.
+        let found = shape;
+        let shape = Filled { number: unseen(shape.number), ..shape };
+        let capacity = shape.capacity();
+        // What need not be worked out may be known: that is what a loop over
+        // crowded blocks has registers for.
+        let end = if ZEROS { capacity } else { found.capacity() };
         let tail = fraction << HEAD;
         let mut equal = equal;
-        // A key that is not here gets past this once in hundreds of times.
         while equal != 0 {
-            let slot = end.wrapping_add(equal.trailing_zeros());
-            let slot = slot.wrapping_sub(64);
+            let slot = end
+                .wrapping_sub(64 + behind)
+                .wrapping_add(equal.trailing_zeros());
             let mut planes = Planes {
                 first: Self::FIRST + capacity + slot,
                 stride: capacity,
@@ -336,7 +360,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             if ALL {
                 planes.end = planes.end.min(longest);
             }
-            if FLAGS == ELASTIC && worn {
+            if FLAGS == ELASTIC && shape.worn {
                 let cut = self.cut(capacity);
                 let mut count = cut.width(slot) - HEAD;
                 if slot < cut.wide && count > 0 {
@@ -426,9 +450,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         // half of all keys go either way.
         let present = index >> chain & 1;
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        let (capacity, last) = (63 - zeros, span << zeros);
+        let (shape, last) = (Filled { number: zeros, worn }, span << zeros);
         let start = start.trailing_zeros() - 1;
-        Some(Found { flag, worn, capacity, zeros, last, start })
+        Some(Found { flag, shape, last, start })
     }
 
     /// A lookup in a block that is not a usual one: with more or fewer
@@ -466,19 +490,19 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if capacity > Self::HALF_HEADS {
             return None;
         }
-        let shape = (capacity, worn);
+        let shape = Filled { number: capacity, worn };
         // The heads of the last 64 entries fill the upper half.
         let span = span << (128 - capacity);
-        let last = ((span >> 64) as u64, capacity);
-        let compare = Self::compare::<B, 4, true>;
+        let last = (span >> 64) as u64;
+        let compare = Self::compare::<B, 4, true, false>;
         let upper = compare(self, backend, block, shape, last, fraction)?;
         if upper == Answer::Maybe || span as u64 == 0 {
             return Some(upper);
         }
         let heads = Heads { bits: 4, value: top(fraction, 4) };
         let equal = backend.equal_low_heads(block, heads, span as u64);
-        let equal = (equal, capacity - 64);
-        let compare = Self::compare_tails::<B, 4, true>;
+        let equal = (equal, 64);
+        let compare = Self::compare_tails::<B, 4, true, false>;
         compare(self, backend, block, shape, equal, fraction)
     }
 
@@ -540,7 +564,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         // The last slot becomes the highest bit, wherever the word began.
         let last = span.rotate_right(end);
         let capacity = SECOND + total.trailing_zeros();
-        Some(Crowd { worn, capacity, last })
+        Some(Crowd { shape: Filled { number: capacity, worn }, last })
     }
 
     /// Like [`find`](Self::find), if the *last* plane has more bits than a
@@ -634,15 +658,28 @@ fn has_planes<const BYTES: usize, const FILL: u8, B: Backend>(
     }
 }
 
+/// How full a block is, as what is found first: the number of entries, or
+/// the `ZEROS` that the *last* plane, with a bit in front, leaves in a word.
+#[derive(Clone, Copy)]
+struct Filled<const ZEROS: bool> {
+    number: u32,
+    /// The second flag.
+    worn: bool,
+}
+
+impl<const ZEROS: bool> Filled<ZEROS> {
+    #[inline(always)]
+    const fn capacity(self) -> u32 {
+        if ZEROS { 63 - self.number } else { self.number }
+    }
+}
+
 /// Where a chain is.
 #[derive(Clone, Copy)]
 struct Found {
-    /// The first flag and the second.
+    /// The first flag.
     flag: bool,
-    worn: bool,
-    capacity: u32,
-    /// What is left of a word behind the *last* plane.
-    zeros: u32,
+    shape: Filled<true>,
     /// A one for every slot of the chain; the highest stands for the last
     /// slot of the block.
     last: u64,
@@ -653,8 +690,7 @@ struct Found {
 /// Where a chain is in a block of about a word of entries.
 #[derive(Clone, Copy)]
 struct Crowd {
-    worn: bool,
-    capacity: u32,
+    shape: Filled<false>,
     /// A one for every slot of the chain; the highest stands for the last
     /// slot of the block.
     last: u64,

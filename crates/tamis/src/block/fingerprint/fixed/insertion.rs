@@ -1,6 +1,6 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, Fixed, LINE, LookHarder, MOST, top, word};
+use super::{Answer, Fixed, Found, LINE, LookHarder, MOST, top, word};
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
@@ -267,7 +267,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                     }
                 }
             };
-            (found.flag || found.worn, found.capacity, found.start, answer)
+            let Found { flag, shape, start, .. } = found;
+            (flag || shape.worn, shape.capacity(), start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
             let answer = match repeats {
