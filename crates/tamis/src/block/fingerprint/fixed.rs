@@ -263,10 +263,17 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return compare(self, backend, block, shape, last, fraction);
         }
         let found = self.find::<_, false>(backend, block, index, chain)?;
-        if FLAGS == CAPPED && found.flag && index >> chain == 0 {
+        if Self::has_spilled(found, index, chain) {
             return Some(Answer::Spilled);
         }
         self.look_at::<_, false>(backend, block, found, fraction)
+    }
+
+    /// Whether a chain has moved to the second level: those behind the
+    /// highest one that is here.
+    #[inline(always)]
+    fn has_spilled(found: Found, index: u64, chain: u32) -> bool {
+        FLAGS == CAPPED && found.flag && index >> chain == 0
     }
 
     /// A lookup whose chain has been found. Nothing, if it takes more than
@@ -469,6 +476,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let found = self.find::<_, true>(backend, block, index, chain);
         let answer = match found {
+            Some(found) if Self::has_spilled(found, index, chain) => {
+                Some(Answer::Spilled)
+            }
             Some(found) => {
                 self.look_at::<_, true>(backend, block, found, fraction)
             }

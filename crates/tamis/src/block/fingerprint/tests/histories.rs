@@ -63,16 +63,14 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 fn usable(block: Block, form: Form) -> Shape {
-    match form {
-        // Two levels are made of lines and halves with room for heads.
-        Form::Capped(_) if block != LINE && block != HALF => {
-            Shape::new(block, Form::Plain)
-        }
-        Form::Capped(cap) if block == HALF => {
-            Shape::new(block, Form::Capped(cap.min(24)))
-        }
-        form => Shape::new(block, form),
-    }
+    // Two levels are made of lines and halves with room for heads.
+    let form = match (form, block.block_bits) {
+        (Form::Capped(cap), 256) => Form::Capped(cap.min(24)),
+        (form, 256 | 512) => form,
+        (Form::Capped(_), _) => Form::Plain,
+        (form, _) => form,
+    };
+    Shape::new(block, form)
 }
 
 /// A block and the keys it must answer for.
