@@ -21,10 +21,9 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn outline<T: Task>(self, task: T) -> T::Output;
 
-    /// Whether 16 planes are as good as 8 for
-    /// [`has_planes`](Self::has_planes).
+    /// How many planes [`differing`](Self::differing) takes at once.
     #[doc(hidden)]
-    const WIDE: bool;
+    const PLANES: u32;
 
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
     /// 64 bytes. They are so many groups, or any number of them.
@@ -50,7 +49,7 @@ pub trait Backend: Copy {
     fn select(self, word: u64, ranks: u64) -> u64;
 
     /// Which entries of `among` have this head in a fingerprint block of 32
-    /// or 64 bytes; the highest bit stands for the last entry.
+    /// or 64 bytes; bit i stands for entry i.
     #[doc(hidden)]
     fn equal_heads<const BYTES: usize>(
         self,
@@ -60,7 +59,7 @@ pub trait Backend: Copy {
     ) -> u64;
 
     /// The same in a block of 64 bytes with heads of 4 bits, for entries in
-    /// front of the last 64; the highest bit stands for the last of those.
+    /// front of the last 64; `heads` has as many as there are of those.
     #[doc(hidden)]
     fn equal_low_heads<const BYTES: usize>(
         self,
@@ -93,15 +92,15 @@ pub trait Backend: Copy {
         entry: fingerprint::NewEntry,
     );
 
-    /// Whether an entry has, in the first 8 bit planes, or 16 if `WIDE`, the
-    /// bits of `tail`, whose highest belongs to the first plane.
+    /// In which of up to [`PLANES`](Self::PLANES) bit planes an entry
+    /// differs from `tail`, whose highest bit belongs to the first plane.
     #[doc(hidden)]
-    fn has_planes<const BYTES: usize, const WIDE: bool>(
+    fn differing<const BYTES: usize>(
         self,
         block: &[u8; BYTES],
         planes: fingerprint::Planes,
         tail: u64,
-    ) -> bool;
+    ) -> u32;
 }
 
 /// Plain Rust, for every processor.
@@ -180,21 +179,19 @@ macro_rules! steps {
         }
 
         #[inline(always)]
-        fn has_planes<const BYTES: usize, const WIDE: bool>(
+        fn differing<const BYTES: usize>(
             self,
             block: &[u8; BYTES],
             planes: fingerprint::Planes,
             tail: u64,
-        ) -> bool {
-            fingerprint::$module::has_planes::<BYTES, WIDE>(
-                self, block, planes, tail,
-            )
+        ) -> u32 {
+            fingerprint::$module::differing(self, block, planes, tail)
         }
     };
 }
 
 impl Backend for Scalar {
-    const WIDE: bool = false;
+    const PLANES: u32 = 8;
 
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {
@@ -299,15 +296,6 @@ impl<S> core::fmt::Debug for Chosen<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Chosen")
     }
-}
-
-/// The same number, of which the compiler does not know that it is.
-#[inline(always)]
-pub(crate) fn unseen(number: u32) -> u32 {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    return x86::unseen(number);
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    number
 }
 
 /// Asks for the cache line that holds `bytes[offset]`, without waiting.

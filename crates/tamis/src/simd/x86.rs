@@ -132,7 +132,7 @@ impl Level {
 }
 
 impl Backend for Avx2 {
-    const WIDE: bool = false;
+    const PLANES: u32 = 8;
 
     // The compiler ignores `inline(never)` at functions with features of
     // their own where the caller has them too; not at this one.
@@ -146,7 +146,7 @@ impl Backend for Avx2 {
 
 #[cfg(rustc_1_89)]
 impl Backend for Avx512 {
-    const WIDE: bool = true;
+    const PLANES: u32 = 16;
 
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {
@@ -259,21 +259,6 @@ with_features!(
     Avx512 { avx2: Avx2 { _proof: () } },
     "avx2,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
 );
-
-#[inline(always)]
-pub(super) fn unseen(number: u32) -> u32 {
-    let mut number = number;
-    // SAFETY: no instruction at all. It is said to read memory, or it might
-    // be moved.
-    unsafe {
-        core::arch::asm!(
-            "/* {0:e} */",
-            inout(reg) number,
-            options(readonly, nostack, preserves_flags),
-        );
-    }
-    number
-}
 
 #[inline(always)]
 pub(super) fn prefetch<const CACHED: bool>(bytes: &[u8], offset: usize) {

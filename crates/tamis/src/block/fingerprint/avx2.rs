@@ -56,7 +56,8 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     } else {
         equal_nibbles(proof, upper, heads.value)
     };
-    equal & among
+    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
 }
 
 /// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
@@ -70,7 +71,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
 ) -> u64 {
     let lower = half(proof, &block[..32]);
     let equal = equal_nibbles(proof, lower, heads.value);
-    equal & among
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
 }
 
 /// Which of 32 bytes are equal to `value`.
@@ -116,28 +117,10 @@ fn equal_nibbles(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// [`Backend::has_planes`](crate::simd::Backend::has_planes) for this
+/// [`Backend::differing`](crate::simd::Backend::differing) for this
 /// processor.
 #[inline(always)]
-pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
-    proof: Avx2,
-    block: &[u8; BYTES],
-    planes: Planes,
-    tail: u64,
-) -> bool {
-    let mut differing = differing(proof, block, planes, tail);
-    if WIDE {
-        // Needed or not: nobody could guess.
-        let first = planes.first + 8 * planes.stride;
-        let further = Planes { first, ..planes };
-        differing |= self::differing(proof, block, further, tail << 8);
-    }
-    differing == 0
-}
-
-/// In which of eight planes an entry differs from `tail`.
-#[inline(always)]
-fn differing<const BYTES: usize>(
+pub(crate) fn differing<const BYTES: usize>(
     proof: Avx2,
     block: &[u8; BYTES],
     planes: Planes,
@@ -146,14 +129,12 @@ fn differing<const BYTES: usize>(
     let lower = half(proof, &block[..32]);
     let upper = half(proof, &block[BYTES - 32..]);
     // SAFETY: `proof` says that AVX2 is there.
-    unsafe {
+    let differs = unsafe {
         // Places are below 2^16 even in planes that are not asked for.
         let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let stride = _mm256_set1_epi32(planes.stride as i32);
         let first = _mm256_set1_epi32(planes.first as i32);
-        let end = _mm256_set1_epi32(planes.end as i32);
         let place = _mm256_add_epi32(first, _mm256_mullo_epi16(stride, lanes));
-        let asked = _mm256_cmpgt_epi32(end, place);
         // The permutation uses three bits of the word index; the fourth
         // (bit 8 of the place) chooses the register.
         let word = _mm256_srli_epi32::<5>(place);
@@ -172,9 +153,9 @@ fn differing<const BYTES: usize>(
         let wanted = _mm256_set1_epi32((tail >> 32) as i32);
         let wanted = _mm256_sllv_epi32(wanted, lanes);
         let differs = _mm256_xor_si256(found, wanted);
-        let differs = _mm256_and_si256(differs, asked);
         _mm256_movemask_ps(_mm256_castsi256_ps(differs)) as u32
-    }
+    };
+    differs & ((1 << planes.count) - 1)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

@@ -7,17 +7,17 @@ use core::arch::x86_64::{
     __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256,
     _mm256_storeu_si256, _mm512_add_epi32, _mm512_alignr_epi64,
     _mm512_and_si512, _mm512_broadcast_i64x4, _mm512_castsi512_si256,
-    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask, _mm512_cmplt_epi32_mask,
-    _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32,
-    _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_set1_epi32,
-    _mm512_mask_set1_epi64, _mm512_mask_test_epi32_mask, _mm512_mullo_epi16,
-    _mm512_multishift_epi64_epi8, _mm512_or_si512, _mm512_permutexvar_epi32,
-    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32,
-    _mm512_setr_epi64, _mm512_shrdi_epi64, _mm512_sllv_epi32,
-    _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
-    _mm512_sub_epi32, _mm512_subs_epu16, _mm512_ternarylogic_epi64,
-    _mm512_testn_epi8_mask, _mm512_xor_si512,
+    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask, _mm512_cvtepi8_epi32,
+    _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_loadu_si512,
+    _mm512_mask_add_epi32, _mm512_mask_set1_epi32, _mm512_mask_set1_epi64,
+    _mm512_mullo_epi16, _mm512_multishift_epi64_epi8, _mm512_or_si512,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_rorv_epi32,
+    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_shrdi_epi64,
+    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_srlv_epi32,
+    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_subs_epu16,
+    _mm512_ternarylogic_epi64, _mm512_test_epi32_mask, _mm512_testn_epi8_mask,
+    _mm512_xor_si512,
 };
 
 use super::{Heads, NewEntry, NewHead, Planes, avx2};
@@ -50,7 +50,8 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     } else {
         equal_nibbles(proof, &block[BYTES - 32..], heads.value)
     };
-    equal & among
+    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
 }
 
 /// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
@@ -63,7 +64,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
     among: u64,
 ) -> u64 {
     let equal = equal_nibbles(proof, &block[..32], heads.value);
-    equal & among
+    equal >> (heads.capacity.wrapping_neg() & 63) & among
 }
 
 /// Which of 64 bytes are equal to `value`.
@@ -95,22 +96,18 @@ fn equal_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
     }
 }
 
-/// [`Backend::has_planes`](crate::simd::Backend::has_planes) for this
+/// [`Backend::differing`](crate::simd::Backend::differing) for this
 /// processor.
-///
-/// Always sixteen: to work with eight in half a register would take nothing
-/// away from the two units that are used, but time from the third, which is
-/// the one that finds chains.
 #[inline(always)]
-pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
+pub(crate) fn differing<const BYTES: usize>(
     proof: Avx512,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-) -> bool {
+) -> u32 {
     let block = whole(proof, block);
     // SAFETY: `proof` says that AVX-512F and BW are there.
-    let differing = unsafe {
+    let differs = unsafe {
         // Places are below 2^16 even in planes that are not asked for. What
         // is multiplied are the lower halves of lanes; there is nothing in
         // the upper ones.
@@ -119,9 +116,7 @@ pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
         );
         let stride = _mm512_set1_epi16(planes.stride as i16);
         let first = _mm512_set1_epi32(planes.first as i32);
-        let end = _mm512_set1_epi32(planes.end as i32);
         let place = _mm512_add_epi32(first, _mm512_mullo_epi16(stride, lanes));
-        let asked = _mm512_cmplt_epi32_mask(place, end);
         // The permutation uses four bits of the word index. Half a line is
         // there twice, so that the fourth makes no difference.
         let word = _mm512_srli_epi32::<5>(place);
@@ -132,9 +127,9 @@ pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
         let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
         let wanted = _mm512_rolv_epi32(wanted, up);
         let differs = _mm512_xor_si512(found, wanted);
-        _mm512_mask_test_epi32_mask(asked, differs, _mm512_set1_epi32(1))
+        _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
     };
-    differing == 0
+    u32::from(differs) & ((1 << planes.count) - 1)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

@@ -10,7 +10,7 @@ pub(crate) use insertion::{Insertion, Repeats};
 use tamis_theory::tinyset::Block;
 
 use super::{Cut, Form, Heads, Planes, Shape, State, head_bits};
-use crate::simd::{Backend, Task, unseen};
+use crate::simd::{Backend, Task};
 
 /// [`Form::flags`] of the forms.
 const PLAIN: u32 = 0;
@@ -60,18 +60,15 @@ pub(crate) struct Fixed<
     cuts: &'static [(u8, u8); MOST],
     /// What a block is cut for once chains have left it.
     cap: u32,
-    /// Entries up to which heads are bytes, and the zeros behind the *last*
-    /// plane of so many in a word: from as many on they are.
+    /// Entries up to which heads are bytes.
     byte_heads: u32,
-    byte_zeros: u32,
     /// Bits of the longest heads.
     head: u32,
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
     /// 1 and 3, to be shifted: as constants they would be an instruction
-    /// and a register each, at every key. No 1 if fingerprints are shorter
-    /// than usual: then no block is a usual one.
+    /// and a register each, at every key.
     one: u64,
     three: u64,
 }
@@ -136,7 +133,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             && flag_bits == Self::BLOCK.flag_bits
             // The tables end there, and heads are not cut.
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
-            && (FILL == 0 || remainder_bits == Block::REMAINDER_BITS)
             && match FILL {
                 CROWDED => {
                     BYTES == 64
@@ -168,11 +164,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             cuts: &Self::CUTS[remainder_bits as usize % (LONGEST + 1)],
             cap,
             byte_heads,
-            byte_zeros: 63 - byte_heads,
             head: shape.head,
             most,
             plans: Self::plans_for(shape.head),
-            one: u64::from(remainder_bits == Block::REMAINDER_BITS),
+            one: 1,
             three: 3,
         })
     }
@@ -257,143 +252,89 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let index = Self::index(block);
         if FILL == CROWDED {
-            let Crowd { shape, last } =
-                self.find_crowded(backend, block, index, chain)?;
-            let compare = Self::compare::<B, 4, false, false>;
-            return compare(self, backend, block, shape, last, fraction);
+            let found = self.find_crowded(backend, block, index, chain)?;
+            return Some(self.look_at_last(backend, block, found, fraction));
         }
-        let found = self.find::<_, false>(backend, block, index, chain)?;
-        if Self::has_spilled(found, index, chain) {
+        let found = self.find(backend, block, index, chain)?;
+        if FLAGS == CAPPED && found.flag && index >> chain == 0 {
             return Some(Answer::Spilled);
         }
-        self.look_at::<_, false>(backend, block, found, fraction)
+        Some(self.look_at(backend, block, found, chain, fraction))
     }
 
-    /// Whether a chain has moved to the second level: those behind the
-    /// highest one that is here.
+    /// A lookup whose chain has been found.
     #[inline(always)]
-    fn has_spilled(found: Found, index: u64, chain: u32) -> bool {
-        FLAGS == CAPPED && found.flag && index >> chain == 0
-    }
-
-    /// A lookup whose chain has been found. Nothing, if it takes more than
-    /// in a usual block, and not `ALL` of that is wanted.
-    #[inline(always)]
-    fn look_at<B: Backend, const ALL: bool>(
+    fn look_at<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         found: Found,
+        chain: u32,
         fraction: u64,
-    ) -> Option<Answer> {
-        let Found { shape, last, .. } = found;
-        if FILL != HALVED && shape.number >= self.byte_zeros {
-            self.compare::<_, 8, ALL, true>(
-                backend, block, shape, last, fraction,
-            )
-        } else if BYTES == 64 || shape.capacity() <= Self::HALF_HEADS {
-            self.compare::<_, 4, ALL, true>(
-                backend, block, shape, last, fraction,
-            )
+    ) -> Answer {
+        let capacity = found.capacity;
+        let shape = (capacity, found.worn);
+        if FILL != HALVED && capacity <= self.byte_heads {
+            let heads = Heads { bits: 8, value: top(fraction, 8), capacity };
+            let equal = backend.equal_heads(block, heads, found.span);
+            self.compare(backend, block, shape, 8, (equal, 0), fraction)
+        } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
+            let heads = Heads { bits: 4, value: top(fraction, 4), capacity };
+            let equal = backend.equal_heads(block, heads, found.span);
+            self.compare(backend, block, shape, 4, (equal, 0), fraction)
         } else {
-            None
+            self.look_far(block, chain, fraction)
         }
     }
 
-    /// Compares entries, of a chain that is ones in `last`, of which the
-    /// highest stands for the last slot.
+    /// The same where entries may be more than a word has bits.
     #[inline(always)]
-    fn compare<
-        B: Backend,
-        const HEAD: u32,
-        const ALL: bool,
-        const ZEROS: bool,
-    >(
+    fn look_at_last<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        shape: Filled<ZEROS>,
-        last: u64,
+        found: Crowd,
         fraction: u64,
-    ) -> Option<Answer> {
-        let heads = Heads { bits: HEAD, value: top(fraction, HEAD) };
-        let equal = (backend.equal_heads(block, heads, last), 0);
-        let compare = Self::compare_tails::<B, HEAD, ALL, ZEROS>;
-        compare(self, backend, block, shape, equal, fraction)
+    ) -> Answer {
+        let Crowd { worn, capacity, last, .. } = found;
+        let heads = Heads { bits: 4, value: top(fraction, 4), capacity: 64 };
+        let equal = backend.equal_heads(block, heads, last);
+        let equal = (equal, capacity.wrapping_sub(64));
+        let shape = (capacity, worn);
+        self.compare(backend, block, shape, 4, equal, fraction)
     }
 
-    /// Compares what is behind the heads of those that are ones in `equal`,
-    /// of which the highest has so many slots behind it.
+    /// Compares what is behind the heads: of the slots that are ones in
+    /// `equal`, which begins at a slot, or before the first of them.
     #[inline(always)]
-    fn compare_tails<
-        B: Backend,
-        const HEAD: u32,
-        const ALL: bool,
-        const ZEROS: bool,
-    >(
+    fn compare<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        shape: Filled<ZEROS>,
-        (equal, behind): (u64, u32),
+        (capacity, worn): (u32, bool),
+        head: u32,
+        (equal, from): (u64, u32),
         fraction: u64,
-    ) -> Option<Answer> {
-        if equal == 0 {
-            return Some(Answer::No);
-        }
-        // A key that is not here gets past this once in dozens of times. So
-        // nothing that is only needed here is to be worked out before.
-        let found = shape;
-        let shape = Filled { number: unseen(shape.number), ..shape };
-        let capacity = shape.capacity();
-        // What need not be worked out may be known: that is what a loop over
-        // crowded blocks has registers for.
-        let end = if ZEROS { capacity } else { found.capacity() };
-        let tail = fraction << HEAD;
+    ) -> Answer {
         let mut equal = equal;
+        // A key that is not here gets past this once in hundreds of times.
         while equal != 0 {
-            let slot = end
-                .wrapping_sub(64 + behind)
-                .wrapping_add(equal.trailing_zeros());
-            let mut planes = Planes {
-                first: Self::FIRST + capacity + slot,
-                stride: capacity,
-                // They go on to where heads begin.
-                end: (8 * BYTES as u32).wrapping_sub(HEAD * capacity),
+            let slot = from.wrapping_add(equal.trailing_zeros());
+            let cut = self.cut(capacity);
+            let planes = Planes {
+                first: Self::FIRST + cut.capacity + slot,
+                stride: cut.capacity,
+                count: cut.width(slot) - head,
             };
-            // Or to where fingerprints are as long as they can be. Usually
-            // that is more than what is compared at once.
-            let longest = planes.first + planes.stride * (self.longest - HEAD);
-            if ALL {
-                planes.end = planes.end.min(longest);
-            }
-            if FLAGS == ELASTIC && shape.worn {
-                let cut = self.cut(capacity);
-                let mut count = cut.width(slot) - HEAD;
-                if slot < cut.wide && count > 0 {
-                    // In the extra plane, the last one, a 0 is as good as
-                    // a 1.
-                    count -= (tail >> (64 - count)) as u32 & 1;
-                }
-                planes.end = planes.first + planes.stride * count;
-            }
-            let (at_once, mut tail) = (at_once::<FILL, B>(), tail);
-            while has_planes::<BYTES, FILL, B>(backend, block, planes, tail) {
-                planes.first += at_once * planes.stride;
-                if planes.first >= planes.end {
-                    return Some(Answer::Maybe);
-                }
-                // Behind half a byte of head there are few bits, which is
-                // enough to know in blocks that mostly have such.
-                if !ALL && matches!(FILL, CROWDED | HALVED) {
-                    return None;
-                }
-                planes.end = planes.end.min(longest);
-                tail <<= at_once;
+            let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
+            let tail = fraction << head;
+            let matches = tail_matches::<BYTES, FILL, B>;
+            if matches(backend, block, planes, tail, worn) {
+                return Answer::Maybe;
             }
             equal &= equal - 1;
         }
-        Some(Answer::No)
+        Answer::No
     }
 
     /// Empty, saturated, or all spilled.
@@ -420,10 +361,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     }
 
     /// The slots of a chain and the block's capacity, if there are chains
-    /// and the *last* plane has at most 63 bits (62 behind two flags); in a
-    /// usual block, or in `ALL`.
+    /// and the *last* plane has at most 63 bits (62 behind two flags).
     #[inline(always)]
-    fn find<B: Backend, const ALL: bool>(
+    fn find<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
@@ -438,32 +378,26 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         // Without chains, and with 64, this is the one in front: no place
         // for an end.
-        let one = if ALL { 1 } else { self.one };
-        let total = backend.select(starts, one.wrapping_shl(chains));
+        let total = backend.select(starts, self.one.wrapping_shl(chains));
         if total <= 1 {
             return None;
         }
-        let zeros = match FLAGS == CAPPED && flag {
-            true => 63 - self.cap,
-            false => total.leading_zeros(),
+        let capacity = match FLAGS == CAPPED && flag {
+            true => self.cap,
+            false => total.trailing_zeros(),
         };
         let rank = (index & ((1 << chain) - 1)).count_ones();
-        // Twice what they would be: so all that is left to shift by is the
-        // zeros.
-        let marks = backend.select(starts << 1, self.three.wrapping_shl(rank));
+        let marks = backend.select(starts, self.three.wrapping_shl(rank));
         let start = marks & marks.wrapping_neg();
-        // From the start of the chain to the start of the next, or to the
-        // end if that is lost; nothing if the chain is empty. Not a branch:
-        // half of all keys go either way.
+        // From the start of the chain to the start of the next; nothing if
+        // the chain is empty. Not a branch: half of all keys go either way.
         let present = index >> chain & 1;
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        let (shape, last) = (Filled { number: zeros, worn }, span << zeros);
-        let start = start.trailing_zeros() - 1;
-        Some(Found { flag, shape, last, start })
+        Some(Found { flag, worn, capacity, span, start })
     }
 
-    /// A lookup in a block that is not a usual one: with more or fewer
-    /// entries than expected.
+    /// A lookup in a block with more or fewer entries than expected: in one
+    /// that is not [`CROWDED`], more than fit a word.
     #[inline(always)]
     fn look_harder<B: Backend>(
         &self,
@@ -471,49 +405,40 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         (index, chain, fraction): (u64, u32, u64),
     ) -> Answer {
+        if FILL == CROWDED {
+            if let Some(found) = self.find(backend, block, index, chain) {
+                return self.look_at(backend, block, found, chain, fraction);
+            }
+        }
         if index == 0 {
             return self.look_without_chains(block);
         }
-        let found = self.find::<_, true>(backend, block, index, chain);
-        let answer = match found {
-            Some(found) if Self::has_spilled(found, index, chain) => {
-                Some(Answer::Spilled)
-            }
-            Some(found) => {
-                self.look_at::<_, true>(backend, block, found, fraction)
-            }
-            None => self.look_wide(backend, block, (index, chain, fraction)),
+        let wide = match self.find_wide(backend, block, index, chain) {
+            Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
+            _ => return self.look_far(block, chain, fraction),
         };
-        answer.unwrap_or_else(|| self.look_far(block, chain, fraction))
-    }
-
-    /// A lookup in a block with more entries than a word has bits.
-    #[inline(always)]
-    fn look_wide<B: Backend>(
-        &self,
-        backend: B,
-        block: &[u8; BYTES],
-        (index, chain, fraction): (u64, u32, u64),
-    ) -> Option<Answer> {
-        let wide = self.find_wide(backend, block, index, chain)?;
         let Wide { worn, capacity, span, .. } = wide;
-        if capacity > Self::HALF_HEADS {
-            return None;
-        }
-        let shape = Filled { number: capacity, worn };
+        let shape = (capacity, worn);
         // The heads of the last 64 entries fill the upper half.
-        let span = span << (128 - capacity);
-        let last = (span >> 64) as u64;
-        let compare = Self::compare::<B, 4, true, false>;
-        let upper = compare(self, backend, block, shape, last, fraction)?;
-        if upper == Answer::Maybe || span as u64 == 0 {
-            return Some(upper);
+        let shown = capacity.min(64);
+        let from = capacity - shown;
+        let (bits, value) = (4, top(fraction, 4));
+        let heads = Heads { bits, value, capacity: shown };
+        let among = (span >> from) as u64;
+        let upper = backend.equal_heads(block, heads, among);
+        let upper = (upper, from);
+        if self.compare(backend, block, shape, bits, upper, fraction)
+            == Answer::Maybe
+        {
+            return Answer::Maybe;
         }
-        let heads = Heads { bits: 4, value: top(fraction, 4) };
-        let equal = backend.equal_low_heads(block, heads, span as u64);
-        let equal = (equal, 64);
-        let compare = Self::compare_tails::<B, 4, true, false>;
-        compare(self, backend, block, shape, equal, fraction)
+        let among = span as u64 & ((1 << from) - 1);
+        if among == 0 {
+            return Answer::No;
+        }
+        let heads = Heads { bits, value, capacity: from };
+        let lower = backend.equal_low_heads(block, heads, among);
+        self.compare(backend, block, shape, bits, (lower, 0), fraction)
     }
 
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
@@ -574,7 +499,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         // The last slot becomes the highest bit, wherever the word began.
         let last = span.rotate_right(end);
         let capacity = SECOND + total.trailing_zeros();
-        Some(Crowd { shape: Filled { number: capacity, worn }, last })
+        Some(Crowd { worn, capacity, last })
     }
 
     /// Like [`find`](Self::find), if the *last* plane has more bits than a
@@ -612,8 +537,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         Some(Wide { flag, worn, capacity, span, start })
     }
 
-    /// A lookup in a block fuller or emptier than any design asks for, or
-    /// damaged.
+    /// A lookup in a block fuller than any design asks for, or damaged.
     #[cold]
     #[inline(never)]
     fn look_far(
@@ -649,58 +573,65 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Task
     }
 }
 
-/// How many planes are compared at once.
-const fn at_once<const FILL: u8, B: Backend>() -> u32 {
-    if FILL == SPARSE || B::WIDE { 16 } else { 8 }
-}
-
-/// [`Backend::has_planes`] for as many.
+/// Compares what is behind the head.
 #[inline(always)]
-fn has_planes<const BYTES: usize, const FILL: u8, B: Backend>(
+fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
     backend: B,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-) -> bool {
-    match at_once::<FILL, B>() {
-        16 => backend.has_planes::<BYTES, true>(block, planes, tail),
-        _ => backend.has_planes::<BYTES, false>(block, planes, tail),
-    }
-}
-
-/// How full a block is, as what is found first: the number of entries, or
-/// the `ZEROS` that the *last* plane, with a bit in front, leaves in a word.
-#[derive(Clone, Copy)]
-struct Filled<const ZEROS: bool> {
-    number: u32,
-    /// The second flag.
     worn: bool,
-}
-
-impl<const ZEROS: bool> Filled<ZEROS> {
-    #[inline(always)]
-    const fn capacity(self) -> u32 {
-        if ZEROS { 63 - self.number } else { self.number }
+) -> bool {
+    let (mut planes, mut tail) = (planes, tail);
+    let mut differing;
+    if FILL == SPARSE && B::PLANES < 16 && planes.count <= 16 {
+        let first = Planes { count: planes.count.min(8), ..planes };
+        let further = Planes {
+            first: planes.first + 8 * planes.stride,
+            count: planes.count.saturating_sub(8),
+            ..planes
+        };
+        differing = backend.differing(block, first, tail);
+        differing |= backend.differing(block, further, tail << 8) << 8;
+    } else {
+        let most = B::PLANES;
+        while planes.count > most {
+            let first = Planes { count: most, ..planes };
+            if backend.differing(block, first, tail) != 0 {
+                return false;
+            }
+            planes.count -= most;
+            planes.first += most * planes.stride;
+            tail <<= most;
+        }
+        differing = backend.differing(block, planes, tail);
     }
+    if worn && planes.count > 0 {
+        // A 0 in the extra plane, the last one, differs from nothing.
+        let wanted = (tail >> (64 - planes.count)) as u32 & 1;
+        differing &= !(wanted << (planes.count - 1));
+    }
+    differing == 0
 }
 
 /// Where a chain is.
 #[derive(Clone, Copy)]
 struct Found {
-    /// The first flag.
+    /// The first flag and the second.
     flag: bool,
-    shape: Filled<true>,
-    /// A one for every slot of the chain; the highest stands for the last
-    /// slot of the block.
-    last: u64,
-    /// The slot where the chain begins or would begin.
-    start: u32,
+    worn: bool,
+    capacity: u32,
+    /// A one for every slot of the chain.
+    span: u64,
+    /// A one at the slot where the chain begins or would begin.
+    start: u64,
 }
 
 /// Where a chain is in a block of about a word of entries.
 #[derive(Clone, Copy)]
 struct Crowd {
-    shape: Filled<false>,
+    worn: bool,
+    capacity: u32,
     /// A one for every slot of the chain; the highest stands for the last
     /// slot of the block.
     last: u64,

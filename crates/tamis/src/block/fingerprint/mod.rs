@@ -189,12 +189,14 @@ impl Cut {
     }
 }
 
-/// A head to look for.
+/// Heads to compare with: `capacity` of them, right-aligned in the block.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     /// Bits of a head, 8 or 4.
     pub(crate) bits: u32,
     pub(crate) value: u8,
+    /// At most 64, and no more than fit the block.
+    pub(crate) capacity: u32,
 }
 
 /// One more head among those of a block: those in front of it move down by
@@ -211,15 +213,15 @@ pub struct NewHead {
     pub(crate) value: u8,
 }
 
-/// Bits of one entry in some planes.
+/// Bits of one entry in up to eight planes.
 #[derive(Debug, Clone, Copy)]
 pub struct Planes {
     /// The place of the first.
     pub(crate) first: u32,
     /// From one to the next.
     pub(crate) stride: u32,
-    /// All places lie before this, which is inside the block or its end.
-    pub(crate) end: u32,
+    /// How many; all lie inside the block.
+    pub(crate) count: u32,
 }
 
 /// One more entry in a block that has many: a bit of it comes into every

@@ -65,10 +65,13 @@ fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
     while left != 0 {
         let slot = left.trailing_zeros();
         left &= left - 1;
+        // A damaged block may have chains that end behind the last entry.
+        if slot >= heads.capacity {
+            break;
+        }
         let end = bytes.len() as u32 * 8;
-        let from_end = heads.bits * (64 - slot);
-        // A damaged block may have chains that begin before the first entry.
-        let Some(place) = end.checked_sub(from_end) else { continue };
+        let from_end = heads.bits * (heads.capacity - slot);
+        let place = end.saturating_sub(from_end);
         let byte = bytes.get(place as usize / 8).copied().unwrap_or(0);
         let head = byte >> (place % 8) & (0xff >> (8 - heads.bits));
         equal |= u64::from(head == heads.value) << slot;
@@ -88,27 +91,24 @@ pub(crate) fn apart(_: Scalar, word: u64, gaps: u64) -> u64 {
     word
 }
 
-/// [`Backend::has_planes`](crate::simd::Backend::has_planes) for every
+/// [`Backend::differing`](crate::simd::Backend::differing) for every
 /// processor.
 #[inline(always)]
-pub(crate) fn has_planes<const BYTES: usize, const WIDE: bool>(
+pub(crate) fn differing<const BYTES: usize>(
     _: Scalar,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-) -> bool {
-    let Planes { mut first, stride, end } = planes;
-    let mut left = if WIDE { 16 } else { 8 };
-    let mut tail = tail;
+) -> u32 {
     let mut differing = 0;
-    while first < end && left > 0 {
-        let byte = block.get(first as usize / 8).copied().unwrap_or(0);
-        differing |= byte >> (first % 8) ^ (tail >> 63) as u8;
-        tail <<= 1;
-        first += stride;
-        left -= 1;
+    for plane in 0..planes.count {
+        let place = planes.first + plane * planes.stride;
+        let byte = block.get(place as usize / 8).copied().unwrap_or(0);
+        let wanted = (tail >> (63 - plane)) as u8;
+        let differs = (byte >> (place % 8) ^ wanted) & 1;
+        differing |= u32::from(differs) << plane;
     }
-    differing & 1 == 0
+    differing
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for every

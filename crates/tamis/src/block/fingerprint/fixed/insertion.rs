@@ -1,6 +1,6 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, Fixed, Found, LINE, LookHarder, MOST, top, word};
+use super::{Answer, Fixed, LINE, LookHarder, MOST, top, word};
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
@@ -252,23 +252,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return Self::insert_first(block, cut, chain, fraction);
         }
         let (flag, old, start, answer) = if let Some(found) =
-            self.find::<_, false>(backend, block, index, chain)
+            self.find(backend, block, index, chain)
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
-                _ => {
-                    let look = Self::look_at::<B, false>;
-                    match look(self, backend, block, found, fraction) {
-                        Some(answer) => answer,
-                        None => {
-                            let key = (index, chain, fraction);
-                            backend.outline(LookHarder(self, block, key))
-                        }
-                    }
-                }
+                _ => self.look_at(backend, block, found, chain, fraction),
             };
-            let Found { flag, shape, start, .. } = found;
-            (flag || shape.worn, shape.capacity(), start, answer)
+            let start = found.start.trailing_zeros();
+            (found.flag || found.worn, found.capacity, start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
             let answer = match repeats {
