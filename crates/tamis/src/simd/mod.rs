@@ -4,9 +4,12 @@
 //! and everything inside is `#[inline(always)]`. [`dispatch`] then compiles
 //! the whole loop, not just the innermost step, once for each instruction
 //! set: calling a `#[target_feature]` function per key would cost more than
-//! the probe it performs.
+//! the probe it performs. Where there is one key and no loop, a structure
+//! has such a function [`Chosen`] when it is made.
 
-use core::marker::PhantomData;
+mod chosen;
+
+pub(crate) use chosen::{Chosen, LookUp};
 
 use crate::block::{bloom, fingerprint};
 
@@ -221,81 +224,6 @@ pub(crate) fn dispatch<T: Task>(task: T) -> T::Output {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     task.run(Scalar)
-}
-
-/// A way to look up one key in a structure.
-pub(crate) trait LookUp<S> {
-    fn look_up<B: Backend>(structure: &S, backend: B, hash: u64) -> bool;
-}
-
-/// A [`LookUp`] compiled for one backend: a pointer to the structure, and a
-/// hash.
-type Function = unsafe fn(*const (), u64) -> bool;
-
-/// A way to look up keys in structures of this type, compiled for the best
-/// backend this processor has.
-///
-/// It is chosen once, when a structure is made, and then called. To ask at
-/// each key what the processor has, and what the structure is like, would be
-/// a third of a lookup.
-pub(crate) struct Chosen<S> {
-    function: Function,
-    /// Not `fn(&S)`: a structure that has a field of this type could then
-    /// not be used where one that lives shorter is wanted.
-    of: PhantomData<S>,
-}
-
-#[expect(unsafe_code, reason = "functions with target features")]
-impl<S> Chosen<S> {
-    /// The way `W`.
-    pub(crate) fn new<W: LookUp<S>>() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        let function = x86::choose::<S, W>();
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let function: Function = look_up_scalar::<S, W>;
-        Self { function, of: PhantomData }
-    }
-
-    /// Looks up a key.
-    #[inline(always)]
-    pub(crate) fn look_up(&self, structure: &S, hash: u64) -> bool {
-        let structure = core::ptr::from_ref(structure).cast();
-        // SAFETY: `new`, which alone makes these, has taken a function for
-        // structures of this type and with features that the processor has;
-        // the pointer is that of a reference which outlives the call.
-        // (The type may have been coerced to one that lives shorter. Ways
-        // are implemented for all lifetimes alike and keep nothing.)
-        unsafe { (self.function)(structure, hash) }
-    }
-}
-
-/// The [`Function`] for every processor.
-///
-/// # Safety
-///
-/// The pointer must be that of a shared reference.
-#[expect(unsafe_code, reason = "a pointer, as the other functions have it")]
-unsafe fn look_up_scalar<S, W: LookUp<S>>(
-    structure: *const (),
-    hash: u64,
-) -> bool {
-    // SAFETY: by this function's contract.
-    let structure = unsafe { &*structure.cast::<S>() };
-    W::look_up(structure, Scalar, hash)
-}
-
-impl<S> Clone for Chosen<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Chosen<S> {}
-
-impl<S> core::fmt::Debug for Chosen<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Chosen")
-    }
 }
 
 /// Asks for the cache line that holds `bytes[offset]`, without waiting.

@@ -4,7 +4,8 @@
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::{Backend, Function, LookUp, Scalar, Task, look_up_scalar};
+use super::chosen::{Function, LookUp, look_up_scalar};
+use super::{Backend, Scalar, Task};
 use crate::block::{bloom, fingerprint};
 
 /// Proof that this processor has AVX2 and the bit-manipulation instructions
@@ -237,7 +238,7 @@ macro_rules! with_features {
             /// # Safety
             ///
             /// The processor must have the features, and the pointer must be
-            /// that of a shared reference.
+            /// that of a shared reference to an `S`.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn look_up<S, W: LookUp<S>>(
                 structure: *const (),
