@@ -641,6 +641,26 @@ fn a_panicking_iterator_passes_its_panic_on() {
     assert!(result.is_err());
 }
 
+/// What is borrowed for long may be used for less, as with any view. This
+/// does not compile if a filter is particular about that.
+#[test]
+fn filters_can_be_lent_for_less() {
+    fn shorter<'a>(
+        long: AnyFilter<&'static [u8]>,
+        _for: &'a u8,
+    ) -> AnyFilter<&'a [u8]> {
+        long
+    }
+    for kind in tamis::Kind::ALL {
+        let recipe = Recipe::new(kind, 10, Size::Fpr(0.01));
+        let mut filter = recipe.build().unwrap();
+        filter.insert("apple");
+        let bytes: &'static [u8] = filter.to_bytes().leak();
+        let long = AnyFilter::from_bytes(bytes).unwrap();
+        assert!(shorter(long, &0).contains("apple"));
+    }
+}
+
 #[test]
 fn filters_are_shared_between_threads() {
     fn shareable<T: Send + Sync>() {}
