@@ -256,7 +256,7 @@ mod cast {
 #[cfg(all(test, loom))]
 mod tests {
     use super::*;
-    use crate::block::bloom::Probes;
+    use crate::block::bloom::{Count, Probes};
     use loom::sync::Arc;
     use loom::thread;
 
@@ -268,7 +268,8 @@ mod tests {
         loom::model(|| {
             let words: Arc<[AtomicU64; 4]> =
                 Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
-            let keys = [Probes::new(3, 2, 256), Probes::new(9, 2, 256)];
+            let keys =
+                [3, 9].map(|hash| Probes::new(hash, Count::new(2), 256));
             let other = words.clone();
             let inserting = thread::spawn(move || {
                 set_shared(&other[..], keys[0]);
