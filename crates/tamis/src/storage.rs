@@ -16,8 +16,7 @@ pub(crate) struct Line(pub(crate) [u8; LINE]);
 /// The blocks of a payload that starts there, with whatever is behind it.
 ///
 /// The payload's length was checked when the filter was made, and no key
-/// has a block outside it. To check again would be some of the instructions
-/// of a single lookup.
+/// has a block outside it.
 #[inline(always)]
 pub(crate) fn blocks_from<const BYTES: usize>(
     data: &[u8],

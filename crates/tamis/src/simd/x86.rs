@@ -64,8 +64,8 @@ impl Avx512 {
 }
 
 /// The level of this processor, once somebody has looked. The standard
-/// library keeps this too, but a feature at a time: a single lookup notices a
-/// dozen tests instead of one.
+/// library keeps this too, but a feature at a time: a single insertion notices
+/// a dozen tests instead of one.
 #[cfg(feature = "std")]
 static KNOWN: AtomicU8 = AtomicU8::new(Level::UNKNOWN.0);
 
@@ -160,7 +160,7 @@ impl Backend for Avx512 {
 /// Runs `task` on the best backend of this processor.
 ///
 /// A comparison for each backend, and no value that says which it is: that
-/// would take a single lookup ten instructions.
+/// would take a single insertion ten instructions.
 #[inline(always)]
 pub(super) fn run<T: Task>(task: T) -> T::Output {
     let known = Level::known();

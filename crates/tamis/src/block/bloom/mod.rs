@@ -361,7 +361,11 @@ mod tests {
                 covered
             };
             prop_assert_eq!(covered(block), naive(block));
+            let mut again = block.to_vec();
+            let missing = probes.set_missing(backend, &mut again);
+            prop_assert_eq!(missing, !naive(block));
             probes.set(backend, block);
+            prop_assert_eq!(&again[..], &*block);
             prop_assert!(covered(block));
             if let Some(bit) = clear {
                 let bit = bit % bits;

@@ -80,9 +80,9 @@ fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
 /// Which half bytes of 32 bytes are equal to `value`.
 #[inline(always)]
 fn equal_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
-    // In each word of eight bytes every other one is a byte, and none is
-    // between them: where eight bits begin of which the lower half are half a
-    // byte.
+    // With zeros between the bytes there are four in a word of 64 bits, eight
+    // half bytes: the places in it where these begin. Eight bits are taken
+    // from each, of which the upper half does not count.
     const PLACES: i64 = 0x3430_2420_1410_0400;
     let bytes = half(proof, bytes);
     // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
