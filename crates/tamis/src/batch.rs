@@ -5,6 +5,8 @@
 //! an earlier one is tested. Keys that need a second block wait until there
 //! are enough of them to do the same with each other.
 
+pub(crate) mod together;
+
 use alloc::vec::Vec;
 
 use crate::simd::{Backend, Task, dispatch};
@@ -161,26 +163,37 @@ pub(crate) fn contains_all<S: Staged>(
         #[inline(always)]
         fn run<B: Backend>(self, backend: B) {
             let Self(structure, hashes, found) = self;
-            if structure.is_one_round() {
-                let round = structure.first().for_many();
-                OneRound { structure, round, hashes, found }.go(backend);
-            } else if structure.bytes() <= S::UNASKED {
-                // Then survivors need not be put off, either.
-                for (&hash, found) in hashes.iter().zip(found) {
-                    *found = all_rounds(structure, backend, hash);
-                }
-            } else {
-                let rounds = Rounds { structure, hashes, found };
-                match structure.bytes() <= S::CACHED {
-                    true => rounds.look_up::<_, true>(backend),
-                    false => rounds.look_up::<_, false>(backend),
-                }
-            }
+            look_up(structure, backend, hashes, found);
         }
     }
     found.clear();
     found.resize(hashes.len(), false);
     dispatch(Many(structure, hashes, found));
+}
+
+/// Many lookups, each with its place in `found`.
+#[inline(always)]
+pub(crate) fn look_up<S: Staged, B: Backend>(
+    structure: S,
+    backend: B,
+    hashes: &[u64],
+    found: &mut [bool],
+) {
+    if structure.is_one_round() {
+        let round = structure.first().for_many();
+        OneRound { structure, round, hashes, found }.go(backend);
+    } else if structure.bytes() <= S::UNASKED {
+        // Then survivors need not be put off, either.
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = all_rounds(structure, backend, hash);
+        }
+    } else {
+        let rounds = Rounds { structure, hashes, found };
+        match structure.bytes() <= S::CACHED {
+            true => rounds.look_up::<_, true>(backend),
+            false => rounds.look_up::<_, false>(backend),
+        }
+    }
 }
 
 /// Where blocks are asked for.

@@ -44,6 +44,35 @@ pub(crate) fn block_at<const BYTES: usize>(
         .then(|| unsafe { &*data.as_ptr().add(block * BYTES).cast() })
 }
 
+/// Data with room for a block that may begin anywhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Anywhere<'a, const BYTES: usize> {
+    data: &'a [u8],
+    /// So many bytes of the data begin here, and none behind.
+    last: usize,
+}
+
+impl<'a, const BYTES: usize> Anywhere<'a, BYTES> {
+    #[inline(always)]
+    pub(crate) fn new(data: &'a [u8]) -> Option<Self> {
+        let last = data.len().checked_sub(BYTES)?;
+        Some(Self { data, last })
+    }
+
+    /// The block that begins at a byte.
+    #[expect(unsafe_code, reason = "one comparison where there would be two")]
+    #[inline(always)]
+    pub(crate) fn get(self, offset: u64) -> Option<&'a [u8; BYTES]> {
+        let offset = offset as usize;
+        // SAFETY: `BYTES` bytes from the offset on are inside the data: from
+        // `last` on there are so many, as `new` has seen to, and the offset
+        // is not behind it. An array of bytes may lie anywhere and have any
+        // values; it is borrowed as the data is.
+        (offset <= self.last)
+            .then(|| unsafe { &*self.data.as_ptr().add(offset).cast() })
+    }
+}
+
 /// Bytes owned by a structure, aligned to a cache line so that a block
 /// never straddles two.
 ///

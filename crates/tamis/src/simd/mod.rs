@@ -24,9 +24,22 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     fn outline<T: Task>(self, task: T) -> T::Output;
 
+    /// The same for what hardly ever happens: whatever is not that comes
+    /// first in the code.
+    #[doc(hidden)]
+    #[cold]
+    #[inline(never)]
+    fn outline_rare<T: Task>(self, task: T) -> T::Output {
+        self.outline(task)
+    }
+
     /// How many planes [`differing`](Self::differing) takes at once.
     #[doc(hidden)]
     const PLANES: u32;
+
+    /// Whether vectors have eight lanes of 64 bits.
+    #[doc(hidden)]
+    const WIDE: bool = false;
 
     /// Whether all positions of `probes` are set in a Bloom block of 32 or
     /// 64 bytes. They are so many groups, or any number of them.

@@ -148,6 +148,7 @@ impl Backend for Avx2 {
 #[cfg(rustc_1_89)]
 impl Backend for Avx512 {
     const PLANES: u32 = 16;
+    const WIDE: bool = true;
 
     #[inline(never)]
     fn outline<T: Task>(self, task: T) -> T::Output {

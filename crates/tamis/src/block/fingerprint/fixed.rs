@@ -67,9 +67,10 @@ pub(crate) struct Fixed<
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
-    /// 1 and 3, to be shifted: as constants they would be an instruction
+    /// 1, 2 and 3, to be shifted: as constants they would be an instruction
     /// and a register each, at every key.
     one: u64,
+    two: u64,
     three: u64,
 }
 
@@ -77,10 +78,54 @@ pub(crate) struct Fixed<
 /// of two, by which an index is reduced in one step.
 const MOST: usize = 128;
 
-/// Where the second word of a crowded block's *last* plane begins: the byte,
-/// and how many slots come before.
-const SECOND_BYTE: usize = 11;
-const SECOND: u32 = 8 * SECOND_BYTE as u32 - 63;
+/// How many bytes behind the first the second word of a crowded block's
+/// *last* plane begins.
+const SECOND: usize = 2;
+
+/// What a block is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    /// The chain with every bit inverted, and anything above 16 bits.
+    chain: u64,
+    /// Of this no fingerprint has the lowest 16 bits.
+    fraction: u64,
+    /// The head, if it is as long as expected.
+    head: u8,
+    /// [`SECOND`] if the chain is one of the upper half of 64, else 0.
+    upper: u8,
+}
+
+impl Key {
+    #[inline(always)]
+    pub(crate) fn new(chain: u32, fraction: u64, head: u8) -> Self {
+        let upper = (chain >> 4) as u8 & SECOND as u8;
+        Self { chain: u64::from(!chain), fraction, head, upper }
+    }
+
+    /// All of it in two words.
+    #[inline(always)]
+    pub(crate) fn pack(self) -> (u64, u64) {
+        let word = self.fraction & !0xffff | self.chain & 0xffff;
+        (word, u64::from(self.upper) << 8 | u64::from(self.head))
+    }
+
+    /// What was packed.
+    #[inline(always)]
+    pub(crate) fn unpack((word, small): (u64, u64)) -> Self {
+        let (head, upper) = (small as u8, (small >> 8) as u8);
+        Self { chain: word, fraction: word, head, upper }
+    }
+
+    #[inline(always)]
+    pub(crate) fn chain(self) -> u32 {
+        (!self.chain & 0xffff) as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn fraction(self) -> u64 {
+        self.fraction
+    }
+}
 
 /// The largest R.
 const LONGEST: usize = Block::REMAINDER_BITS as usize;
@@ -168,6 +213,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             most,
             plans: Self::plans_for(shape.head),
             one: 1,
+            two: 2,
             three: 3,
         })
     }
@@ -201,10 +247,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         Shape::new(block, form).with_head(self.head)
     }
 
+    /// Bits of the heads that are expected.
+    const HEAD: u32 = match FILL {
+        CROWDED | HALVED => 4,
+        _ => 8,
+    };
+
+    /// What a block is asked for.
+    #[inline(always)]
+    pub(crate) fn key(chain: u32, fraction: u64) -> Key {
+        Key::new(chain, fraction, top(fraction, Self::HEAD))
+    }
+
     /// [`Shape::chain`], with everything known.
     #[inline(always)]
     pub(crate) fn chain(hash: u64) -> u32 {
-        ((hash as u16 as u32) * BYTES as u32) >> 16
+        // Of 64 bits, as the hashes that are next to this one.
+        (((hash & 0xffff) * BYTES as u64) >> 16) as u32
     }
 
     #[inline(always)]
@@ -229,15 +288,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         &self,
         backend: B,
         block: &[u8; BYTES],
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Answer {
-        match self.look_usual(backend, block, chain, fraction) {
+        match self.look_usual(backend, block, key) {
             Some(answer) => answer,
-            None => {
-                let key = (Self::index(block), chain, fraction);
-                backend.outline(LookHarder(self, block, key))
-            }
+            None => backend.outline_rare(LookHarder(self, block, key)),
         }
     }
 
@@ -247,43 +302,62 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         &self,
         backend: B,
         block: &[u8; BYTES],
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Option<Answer> {
         let index = Self::index(block);
         if FILL == CROWDED {
-            let found = self.find_crowded(backend, block, index, chain)?;
-            return Some(self.look_at_last(backend, block, found, fraction));
+            let found = self.find_crowded(backend, block, index, key)?;
+            return Some(self.look_at_last(backend, block, found, key));
         }
-        let found = self.find(backend, block, index, chain)?;
-        if FLAGS == CAPPED && found.flag && index >> chain == 0 {
+        let found = self.find(backend, block, index)?;
+        if FLAGS == CAPPED && found.flag && index >> key.chain() == 0 {
             return Some(Answer::Spilled);
         }
-        Some(self.look_at(backend, block, found, chain, fraction))
+        Some(self.look_at(backend, block, index, found, key))
     }
 
-    /// A lookup whose chain has been found.
+    /// A lookup in a block of which it is known where chains begin.
     #[inline(always)]
     fn look_at<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
+        index: u64,
         found: Found,
-        chain: u32,
-        fraction: u64,
+        key: Key,
+    ) -> Answer {
+        let through = through(index, key);
+        // Of the chain itself, if there is one.
+        let rank = through.count_ones().wrapping_sub(1);
+        let marks = self.three.wrapping_shl(rank);
+        let marks = backend.select(found.starts, marks);
+        let span = span(marks) & all_or_none(through);
+        self.look_in(backend, block, found, span, key)
+    }
+
+    /// A lookup among some of the slots.
+    #[inline(always)]
+    fn look_in<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        found: Found,
+        span: u64,
+        key: Key,
     ) -> Answer {
         let capacity = found.capacity;
         let shape = (capacity, found.worn);
         if FILL != HALVED && capacity <= self.byte_heads {
-            let heads = Heads { bits: 8, value: top(fraction, 8), capacity };
-            let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, shape, 8, (equal, 0), fraction)
+            let heads = Heads { bits: 8, value: key.head, capacity };
+            let equal = backend.equal_heads(block, heads, span);
+            self.compare(backend, block, shape, 8, (equal, 0), key)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
-            let heads = Heads { bits: 4, value: top(fraction, 4), capacity };
-            let equal = backend.equal_heads(block, heads, found.span);
-            self.compare(backend, block, shape, 4, (equal, 0), fraction)
+            let value = Self::half_head(key);
+            let heads = Heads { bits: 4, value, capacity };
+            let equal = backend.equal_heads(block, heads, span);
+            self.compare(backend, block, shape, 4, (equal, 0), key)
         } else {
-            self.look_far(block, chain, fraction)
+            self.look_far(block, key)
         }
     }
 
@@ -294,14 +368,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         backend: B,
         block: &[u8; BYTES],
         found: Crowd,
-        fraction: u64,
+        key: Key,
     ) -> Answer {
         let Crowd { worn, capacity, last, .. } = found;
-        let heads = Heads { bits: 4, value: top(fraction, 4), capacity: 64 };
+        let value = Self::half_head(key);
+        let heads = Heads { bits: 4, value, capacity: 64 };
         let equal = backend.equal_heads(block, heads, last);
         let equal = (equal, capacity.wrapping_sub(64));
-        let shape = (capacity, worn);
-        self.compare(backend, block, shape, 4, equal, fraction)
+        self.compare(backend, block, (capacity, worn), 4, equal, key)
+    }
+
+    /// A head of half a byte.
+    #[inline(always)]
+    fn half_head(key: Key) -> u8 {
+        match Self::HEAD {
+            4 => key.head,
+            _ => top(key.fraction(), 4),
+        }
     }
 
     /// Compares what is behind the heads: of the slots that are ones in
@@ -314,7 +397,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         (capacity, worn): (u32, bool),
         head: u32,
         (equal, from): (u64, u32),
-        fraction: u64,
+        key: Key,
     ) -> Answer {
         let mut equal = equal;
         // A key that is not here gets past this once in hundreds of times.
@@ -327,7 +410,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 count: cut.width(slot) - head,
             };
             let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
-            let tail = fraction << head;
+            let tail = key.fraction() << head;
             let matches = tail_matches::<BYTES, FILL, B>;
             if matches(backend, block, planes, tail, worn) {
                 return Answer::Maybe;
@@ -348,8 +431,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
     }
 
-    /// The flags, and the *last* plane with a one in front: chain r begins
-    /// at its r-th one.
+    /// The flags, and the *last* plane with a one in front: the chain of rank
+    /// r begins at its one of rank r.
     #[inline(always)]
     fn starts(block: &[u8; BYTES]) -> (bool, bool, u64) {
         let after = word(block, BYTES / 8);
@@ -360,15 +443,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
     }
 
-    /// The slots of a chain and the block's capacity, if there are chains
-    /// and the *last* plane has at most 63 bits (62 behind two flags).
+    /// Where chains begin and the block's capacity, if there are chains and
+    /// the *last* plane has at most 63 bits (62 behind two flags).
     #[inline(always)]
     fn find<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         index: u64,
-        chain: u32,
     ) -> Option<Found> {
         let (flag, worn, starts) = Self::starts(block);
         let phantom = FLAGS == ELASTIC && flag;
@@ -386,14 +468,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             true => self.cap,
             false => total.trailing_zeros(),
         };
-        let rank = (index & ((1 << chain) - 1)).count_ones();
-        let marks = backend.select(starts, self.three.wrapping_shl(rank));
-        let start = marks & marks.wrapping_neg();
-        // From the start of the chain to the start of the next; nothing if
-        // the chain is empty. Not a branch: half of all keys go either way.
-        let present = index >> chain & 1;
-        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        Some(Found { flag, worn, capacity, span, start })
+        Some(Found { flag, worn, capacity, starts })
     }
 
     /// A lookup in a block with more or fewer entries than expected: in one
@@ -403,31 +478,32 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         &self,
         backend: B,
         block: &[u8; BYTES],
-        (index, chain, fraction): (u64, u32, u64),
+        key: Key,
     ) -> Answer {
+        let index = Self::index(block);
         if FILL == CROWDED {
-            if let Some(found) = self.find(backend, block, index, chain) {
-                return self.look_at(backend, block, found, chain, fraction);
+            if let Some(found) = self.find(backend, block, index) {
+                return self.look_at(backend, block, index, found, key);
             }
         }
         if index == 0 {
             return self.look_without_chains(block);
         }
-        let wide = match self.find_wide(backend, block, index, chain) {
+        let wide = match self.find_wide(backend, block, index, key.chain()) {
             Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
-            _ => return self.look_far(block, chain, fraction),
+            _ => return self.look_far(block, key),
         };
         let Wide { worn, capacity, span, .. } = wide;
         let shape = (capacity, worn);
         // The heads of the last 64 entries fill the upper half.
         let shown = capacity.min(64);
         let from = capacity - shown;
-        let (bits, value) = (4, top(fraction, 4));
+        let (bits, value) = (4, Self::half_head(key));
         let heads = Heads { bits, value, capacity: shown };
         let among = (span >> from) as u64;
         let upper = backend.equal_heads(block, heads, among);
         let upper = (upper, from);
-        if self.compare(backend, block, shape, bits, upper, fraction)
+        if self.compare(backend, block, shape, bits, upper, key)
             == Answer::Maybe
         {
             return Answer::Maybe;
@@ -438,7 +514,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let heads = Heads { bits, value, capacity: from };
         let lower = backend.equal_low_heads(block, heads, among);
-        self.compare(backend, block, shape, bits, (lower, 0), fraction)
+        self.compare(backend, block, shape, bits, (lower, 0), key)
     }
 
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
@@ -455,50 +531,69 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
     }
 
-    /// Like [`find`](Self::find), if the *last* plane ends in the second of
-    /// two words: behind [`SECOND`] and less than a word from there.
+    /// The slots of a chain, if the *last* plane ends in the second of two
+    /// words.
     ///
-    /// The second begins so early that it has the end whether the plane is
-    /// longer than a word or not. Which of them has the chain is not a
-    /// branch: nobody could guess it.
+    /// The first is for the lower half of the chains, the second for the
+    /// upper half and the end. So it is the key that says which of them has
+    /// its chain, and nothing has to be compared for that, nor guessed.
     #[inline(always)]
     fn find_crowded<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         index: u64,
-        chain: u32,
+        key: Key,
     ) -> Option<Crowd> {
-        let (flag, worn, first) = Self::starts(block);
-        let second = word(block, SECOND_BYTE) >> FLAGS;
+        // With two ones in front, neither of which begins a chain that may
+        // be looked for in the second word.
+        let starts = |word: u64| match FLAGS {
+            PLAIN => word << 2 | 3,
+            _ => word | 3,
+        };
+        let (flag, worn, _) = Self::starts(block);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
-        // At least one, so that 64 chains are not too many to shift by.
-        let passed = (first & ((1 << SECOND) - 1)).count_ones();
-        let ahead = chains.checked_sub(passed)?;
         if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
-        let total = backend.select(second, self.one.wrapping_shl(ahead));
-        let rank = (index & ((1 << chain) - 1)).count_ones();
-        let (rank, early) = rank.overflowing_sub(passed);
-        let (word, rank, end) = match early {
-            true => (first, rank.wrapping_add(passed), SECOND),
-            false => (second, rank, 0),
-        };
-        let marks = backend.select(word, self.three.wrapping_shl(rank));
-        let start = marks & marks.wrapping_neg();
-        let present = index >> chain & 1;
-        let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
-        let end = end + total.trailing_zeros();
-        // Heads in the other half of the block, or an end that is not in
-        // the same word, which takes dozens of repeats.
-        if start.trailing_zeros() + 64 < end || marks == start || total == 0 {
+        let first = word(block, BYTES / 8) >> FLAGS;
+        let passed = (first as u16).count_ones();
+        let ahead = chains.wrapping_sub(passed);
+        // Nearly empty, or saturated.
+        if ahead as i32 <= 0 {
             return None;
         }
-        // The last slot becomes the highest bit, wherever the word began.
-        let last = span.rotate_right(end);
-        let capacity = SECOND + total.trailing_zeros();
+        let second = starts(word(block, BYTES / 8 + SECOND));
+        let total = backend.select(second, self.two.wrapping_shl(ahead));
+        // No place for an end.
+        if total <= 2 {
+            return None;
+        }
+        // How far behind the first is the word of this chain?
+        let bytes = usize::from(key.upper) & SECOND;
+        let slots = 8 * bytes as u32;
+        let starts = starts(word(block, BYTES / 8 + bytes));
+        let passed = (first & ((1 << slots) - 1)).count_ones();
+        let through = through(index, key);
+        let rank = through.count_ones().wrapping_sub(passed);
+        // A chain of the upper half that begins before its word does.
+        if (rank as i32) < bytes as i32 {
+            return None;
+        }
+        let marks = backend.select(starts, self.three.wrapping_shl(rank));
+        let start = marks & marks.wrapping_neg();
+        let end = marks ^ start;
+        // Heads in the other half of the block, or an end that is not in
+        // the same word, which takes dozens of repeats.
+        if start < total >> 48 || end == 0 {
+            return None;
+        }
+        // The last slot becomes the highest bit, whichever word it was.
+        let turn = (total.leading_zeros() + slots).wrapping_sub(15);
+        let span = (end - start) & all_or_none(through);
+        let last = span.rotate_left(turn);
+        let capacity = total.trailing_zeros() + 15;
         Some(Crowd { worn, capacity, last })
     }
 
@@ -540,14 +635,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// A lookup in a block fuller than any design asks for, or damaged.
     #[cold]
     #[inline(never)]
-    fn look_far(
-        &self,
-        block: &[u8; BYTES],
-        chain: u32,
-        fraction: u64,
-    ) -> Answer {
+    fn look_far(&self, block: &[u8; BYTES], key: Key) -> Answer {
         let state = State::read_or_saturated(&self.shape(), block);
-        match state.count(chain, fraction) {
+        match state.count(key.chain(), key.fraction()) {
             Some(0) => Answer::No,
             _ => Answer::Maybe,
         }
@@ -558,7 +648,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
 struct LookHarder<'a, const BYTES: usize, const FLAGS: u32, const FILL: u8>(
     &'a Fixed<BYTES, FLAGS, FILL>,
     &'a [u8; BYTES],
-    (u64, u32, u64),
+    Key,
 );
 
 impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Task
@@ -614,17 +704,15 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
     differing == 0
 }
 
-/// Where a chain is.
+/// Where chains are.
 #[derive(Clone, Copy)]
 struct Found {
     /// The first flag and the second.
     flag: bool,
     worn: bool,
     capacity: u32,
-    /// A one for every slot of the chain.
-    span: u64,
-    /// A one at the slot where the chain begins or would begin.
-    start: u64,
+    /// As [`Fixed::starts`].
+    starts: u64,
 }
 
 /// Where a chain is in a block of about a word of entries.
@@ -644,6 +732,27 @@ struct Wide {
     capacity: u32,
     span: u128,
     start: u32,
+}
+
+/// The chains up to that of a key, which is the highest bit.
+#[inline(always)]
+fn through(index: u64, key: Key) -> u64 {
+    index.wrapping_shl(key.chain as u32)
+}
+
+/// The slots from one mark to the other: a chain, up to the start of the
+/// next.
+#[inline(always)]
+fn span(marks: u64) -> u64 {
+    let start = marks & marks.wrapping_neg();
+    marks.wrapping_sub(start << 1)
+}
+
+/// All bits if the highest is set, else none. Not a branch, where half of
+/// all keys go either way.
+#[inline(always)]
+fn all_or_none(word: u64) -> u64 {
+    (word as i64 >> 63) as u64
 }
 
 /// The first `bits` (at most 8) bits of a fraction.

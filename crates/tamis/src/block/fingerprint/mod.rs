@@ -51,7 +51,7 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Repeats, SPARSE,
+    Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Key, Repeats, SPARSE,
 };
 pub(crate) use summary::Summary;
 

@@ -1,14 +1,18 @@
 //! Lookups and insertions, for every shape of block.
 
+use alloc::vec::Vec;
+
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
+use crate::batch::together::{self, LANES, Together};
 use crate::batch::{self, CACHE, Staged, Step, Unplanned, Updated};
 use crate::block::fingerprint::{
-    Answer, Entry, Expected, Fixed, Form, Insertion, Repeats, Shape, State,
+    Answer, Entry, Expected, Fixed, Form, Insertion, Key, Repeats, Shape,
+    State,
 };
 use crate::simd::{Backend, Task, dispatch, prefetch};
-use crate::storage::{Owned, block_at};
+use crate::storage::{Anywhere, Owned, block_at};
 
 /// One way to handle blocks.
 pub(super) trait Blocks: Copy {
@@ -35,18 +39,25 @@ pub(super) trait Blocks: Copy {
     fn of_data<'a>(&self, data: &'a [u8], block: u64)
     -> Option<&'a Self::Raw>;
 
+    /// Such data, for blocks that begin at one of its bytes.
+    type Data<'a>: Data<'a, Self::Raw>;
+
+    fn data<'a>(&self, data: &'a [u8]) -> Option<Self::Data<'a>>;
+
     /// Bytes from one block to the next.
     fn bytes(&self) -> usize;
 
     /// The chain of a key.
     fn chain(&self, hash: u64) -> u32;
 
+    /// What a block is asked for.
+    fn key(chain: u32, fraction: u64) -> Key;
+
     fn look<B: Backend>(
         &self,
         backend: B,
         block: &Self::Raw,
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Answer;
 
     /// The same, if the block is a usual one.
@@ -54,8 +65,7 @@ pub(super) trait Blocks: Copy {
         &self,
         backend: B,
         block: &Self::Raw,
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Option<Answer>;
 
     /// The fast way to insert, if it can.
@@ -106,6 +116,13 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         block_at(data, block)
     }
 
+    type Data<'a> = Anywhere<'a, BYTES>;
+
+    #[inline(always)]
+    fn data<'a>(&self, data: &'a [u8]) -> Option<Anywhere<'a, BYTES>> {
+        Anywhere::new(data)
+    }
+
     #[inline(always)]
     fn bytes(&self) -> usize {
         BYTES
@@ -117,14 +134,18 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
     }
 
     #[inline(always)]
+    fn key(chain: u32, fraction: u64) -> Key {
+        Self::key(chain, fraction)
+    }
+
+    #[inline(always)]
     fn look<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Answer {
-        self.look(backend, block, chain, fraction)
+        self.look(backend, block, key)
     }
 
     #[inline(always)]
@@ -132,10 +153,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         &self,
         backend: B,
         block: &[u8; BYTES],
-        chain: u32,
-        fraction: u64,
+        key: Key,
     ) -> Option<Answer> {
-        self.look_usual(backend, block, chain, fraction)
+        self.look_usual(backend, block, key)
     }
 
     #[inline(always)]
@@ -148,6 +168,26 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         repeats: Repeats,
     ) -> Insertion {
         self.insert(backend, block, chain, fraction, repeats)
+    }
+}
+
+/// Data of blocks that begin at one of its bytes.
+pub(super) trait Data<'a, T: ?Sized>: Copy {
+    /// The block that begins there.
+    fn at(self, offset: u64) -> Option<&'a T>;
+}
+
+impl<'a, const BYTES: usize> Data<'a, [u8; BYTES]> for Anywhere<'a, BYTES> {
+    #[inline(always)]
+    fn at(self, offset: u64) -> Option<&'a [u8; BYTES]> {
+        self.get(offset)
+    }
+}
+
+impl<'a> Data<'a, [u8]> for (&'a [u8], usize) {
+    fn at(self, offset: u64) -> Option<&'a [u8]> {
+        let (data, bytes) = self;
+        data.get(offset as usize..)?.get(..bytes)
     }
 }
 
@@ -176,6 +216,13 @@ impl Blocks for Shape {
         None
     }
 
+    /// And the bytes of a block.
+    type Data<'a> = (&'a [u8], usize);
+
+    fn data<'a>(&self, data: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        Some((data, self.bytes()))
+    }
+
     fn bytes(&self) -> usize {
         self.bytes()
     }
@@ -184,15 +231,14 @@ impl Blocks for Shape {
         self.chain(hash)
     }
 
-    fn look<B: Backend>(
-        &self,
-        _: B,
-        block: &[u8],
-        chain: u32,
-        fraction: u64,
-    ) -> Answer {
+    fn key(chain: u32, fraction: u64) -> Key {
+        // Heads are read like other bits.
+        Key::new(chain, fraction, 0)
+    }
+
+    fn look<B: Backend>(&self, _: B, block: &[u8], key: Key) -> Answer {
         let state = State::read_or_saturated(self, block);
-        match state.count(chain, fraction) {
+        match state.count(key.chain(), key.fraction()) {
             Some(0) => Answer::No,
             _ => Answer::Maybe,
         }
@@ -202,8 +248,7 @@ impl Blocks for Shape {
         &self,
         _: B,
         _: &[u8],
-        _: u32,
-        _: u64,
+        _: Key,
     ) -> Option<Answer> {
         None
     }
@@ -217,6 +262,31 @@ impl Blocks for Shape {
         _: Repeats,
     ) -> Insertion {
         Insertion::Slow
+    }
+}
+
+/// The blocks of some keys and what they are asked for, each part of it a
+/// row of its own: a vector at a time.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Places {
+    /// Where the block begins.
+    offsets: [u64; LANES],
+    /// As a [`Key`] packs them.
+    words: [u64; LANES],
+    small: [u64; LANES],
+}
+
+impl Places {
+    #[inline(always)]
+    fn get(&self, lane: usize) -> (u64, Key) {
+        let key = Key::unpack((self.words[lane], self.small[lane]));
+        (self.offsets[lane], key)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, lane: usize, (offset, key): (u64, Key)) {
+        self.offsets[lane] = offset;
+        (self.words[lane], self.small[lane]) = key.pack();
     }
 }
 
@@ -242,11 +312,16 @@ impl<'a, C: Blocks> View<'a, C> {
         Self { geometry, count: geometry.blocks, blocks, units }
     }
 
-    /// Asks for a block.
+    /// All blocks.
     #[inline(always)]
-    fn ask_for<const CACHED: bool>(&self, block: u64) {
-        let bytes = bytemuck::cast_slice(self.units);
-        prefetch::<CACHED>(bytes, block as usize * self.blocks.bytes());
+    fn data(&self) -> &'a [u8] {
+        bytemuck::cast_slice(self.units)
+    }
+
+    /// Where a block begins.
+    #[inline(always)]
+    fn offset(&self, block: u64) -> u64 {
+        block * self.blocks.bytes() as u64
     }
 
     /// A lookup in the second level.
@@ -259,7 +334,10 @@ impl<'a, C: Blocks> View<'a, C> {
         let (block, chain) = self.geometry.second_address(block, chain);
         let raw = self.blocks.get(self.units, block);
         match self.blocks.of_second(self.geometry.second_shape()) {
-            Some(blocks) => blocks.look(backend, raw, chain, fraction),
+            Some(blocks) => {
+                let key = C::Second::key(chain, fraction);
+                blocks.look(backend, raw, key)
+            }
             None => Answer::Maybe,
         }
     }
@@ -296,15 +374,103 @@ impl<'a, C: Blocks> Staged for View<'a, C> {
 impl<C: Blocks> Unplanned for View<'_, C> {
     #[inline(always)]
     fn ask<const CACHED: bool>(&self, hash: u64) {
-        self.ask_for::<CACHED>(address(hash, self.count).0);
+        let (block, _) = address(hash, self.count);
+        prefetch::<CACHED>(self.data(), self.offset(block) as usize);
     }
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
         let (block, fraction) = address(hash, self.count);
-        let chain = self.blocks.chain(hash);
+        let key = C::key(self.blocks.chain(hash), fraction);
         let raw = self.blocks.get(self.units, block);
-        self.blocks.look(backend, raw, chain, fraction).into()
+        self.blocks.look(backend, raw, key).into()
+    }
+}
+
+/// Lookups in rows, where there is no second level.
+#[derive(Clone, Copy)]
+pub(super) struct InRows<'a, C: Blocks> {
+    view: View<'a, C>,
+    data: C::Data<'a>,
+    /// The number of blocks if 32 bits are enough, else zero.
+    few: u32,
+}
+
+impl<'a, C: Blocks> InRows<'a, C> {
+    #[inline(always)]
+    pub(super) fn new(view: View<'a, C>) -> Option<Self> {
+        let data = view.blocks.data(view.data())?;
+        let few = u32::try_from(view.count).unwrap_or(0);
+        (!C::SPILL).then_some(Self { view, data, few })
+    }
+
+    /// Where the block of a key begins, and what it is asked for.
+    #[inline(always)]
+    fn place(&self, hash: u64, block: u64, fraction: u64) -> (u64, Key) {
+        let View { blocks, .. } = self.view;
+        let key = C::key(blocks.chain(hash), fraction);
+        (self.view.offset(block), key)
+    }
+
+    /// Plans keys one by one: more blocks than 32 bits can count.
+    #[cold]
+    #[inline(never)]
+    fn plan_each(&self, hashes: &[u64; LANES], places: &mut Places) {
+        for (lane, &hash) in hashes.iter().enumerate() {
+            let (block, fraction) = address(hash, self.view.count);
+            places.set(lane, self.place(hash, block, fraction));
+        }
+    }
+}
+
+impl<C: Blocks> Together for InRows<'_, C> {
+    type Plans = Places;
+
+    const CACHED: usize = CACHE;
+
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.view.units)
+    }
+
+    #[inline(always)]
+    fn plan(&self, hashes: &[u64; LANES], places: &mut Places) {
+        if self.few == 0 {
+            return self.plan_each(hashes, places);
+        }
+        // Products of 32 bits: of those a vector has room for several, and
+        // the compiler sees it.
+        let count = u64::from(self.few);
+        for (lane, &hash) in hashes.iter().enumerate() {
+            let high = (hash >> 32) * count;
+            let low = (hash & 0xffff_ffff) * count;
+            // Below 2^64: a product of 32 bits, and less than 2^32.
+            let upper = high + (low >> 32);
+            let fraction = upper << 32 | low & 0xffff_ffff;
+            places.set(lane, self.place(hash, upper >> 32, fraction));
+        }
+    }
+
+    #[inline(always)]
+    fn ask<const CACHED: bool>(&self, places: &Places, lane: usize) {
+        prefetch::<CACHED>(self.view.data(), places.offsets[lane] as usize);
+    }
+
+    #[inline(always)]
+    fn look<B: Backend>(
+        &self,
+        backend: B,
+        places: &Places,
+        lane: usize,
+    ) -> bool {
+        let (offset, key) = places.get(lane);
+        match self.data.at(offset) {
+            Some(block) => {
+                self.view.blocks.look(backend, block, key) != Answer::No
+            }
+            // Not in a filter that was checked.
+            None => true,
+        }
     }
 }
 
@@ -318,7 +484,8 @@ impl<C: Blocks> Unplanned for Second<'_, C> {
         let Self(view) = self;
         let (block, _) = address(hash, view.count);
         let chain = view.blocks.chain(hash);
-        view.ask_for::<CACHED>(view.geometry.second_address(block, chain).0);
+        let (block, _) = view.geometry.second_address(block, chain);
+        prefetch::<CACHED>(view.data(), view.offset(block) as usize);
     }
 
     #[inline(always)]
@@ -363,6 +530,32 @@ impl<C: Blocks> Task for InSecond<'_, C> {
 pub(super) fn address(hash: u64, blocks: u64) -> (u64, u64) {
     let product = u128::from(hash) * u128::from(blocks);
     ((product >> 64) as u64, product as u64)
+}
+
+/// Many lookups; `found` is overwritten.
+pub(super) fn contains_all<C: Blocks>(
+    view: View<'_, C>,
+    hashes: &[u64],
+    found: &mut Vec<bool>,
+) {
+    struct Many<'a, C: Blocks>(View<'a, C>, &'a [u64], &'a mut [bool]);
+    impl<C: Blocks> Task for Many<'_, C> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<B: Backend>(self, backend: B) {
+            let Self(view, hashes, found) = self;
+            match InRows::new(view) {
+                Some(rows) if B::WIDE => {
+                    together::look_up(rows, backend, hashes, found);
+                }
+                _ => batch::look_up(view, backend, hashes, found),
+            }
+        }
+    }
+    found.clear();
+    found.resize(hashes.len(), false);
+    dispatch(Many(view, hashes, found));
 }
 
 /// What an insertion needs.
@@ -442,7 +635,8 @@ impl<'a, C: Blocks> Store<'a, C> {
         let mut new = true;
         if repeats != Repeats::Store {
             let raw = self.blocks.get(self.units, block - self.first);
-            new = match self.blocks.look(backend, raw, chain, fraction) {
+            let key = C::key(chain, fraction);
+            new = match self.blocks.look(backend, raw, key) {
                 Answer::No => true,
                 Answer::Maybe => false,
                 // Structures of two levels are never filled in parts.
@@ -564,5 +758,65 @@ impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
     fn apply(&self, first: u64, range: &mut [u8], _: u32, hashes: &[u64]) {
         Store::new(self.geometry, self.blocks, range, first)
             .insert_all(hashes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::fingerprint::{CROWDED, HALVED};
+    use proptest::prelude::*;
+    use tamis_theory::tinyset::Block;
+
+    /// Rows are planned as single keys are, however many blocks there are.
+    fn planned_alike<C: Blocks>(blocks: &C, count: u64, hashes: [u64; LANES]) {
+        let shape = Shape::new(Block::new(512, 64), Form::Plain);
+        let geometry = Geometry {
+            blocks: count,
+            shape,
+            second: 0,
+            removable: false,
+            repeats: false,
+        };
+        // No block is looked at: one is enough.
+        let bytes = [0; 64];
+        let view = View::new(&geometry, blocks, &bytes);
+        let rows = InRows::new(view).expect("there is room for a block");
+        let mut places = Places::default();
+        rows.plan(&hashes, &mut places);
+        for (lane, hash) in hashes.into_iter().enumerate() {
+            let (block, fraction) = address(hash, count);
+            let (offset, key) = places.get(lane);
+            assert_eq!(offset, block * blocks.bytes() as u64);
+            let chain = blocks.chain(hash);
+            assert_eq!(key.chain(), chain);
+            // What fingerprints are made of.
+            assert_eq!(key.fraction() >> 16, fraction >> 16);
+            assert_eq!(key.pack(), C::key(chain, fraction).pack());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_planned_as_single_keys(
+            hashes in any::<[u64; LANES]>(),
+            count in prop_oneof![
+                1u64..1000,
+                Just(u64::from(u32::MAX)),
+                Just(1 << 32),
+                1u64..1 << 50,
+            ],
+        ) {
+            let expected = Expected { entries: 57, cached: true };
+            let shape = Shape::new(Block::new(512, 64), Form::Plain);
+            let halves = shape.with_head(4);
+            let bytes = Fixed::<64, 0>::new(shape, expected).unwrap();
+            planned_alike(&bytes, count, hashes);
+            let halved = Fixed::<64, 0, HALVED>::new(halves, expected);
+            planned_alike(&halved.unwrap(), count, hashes);
+            let crowded = Fixed::<64, 0, CROWDED>::new(halves, expected);
+            planned_alike(&crowded.unwrap(), count, hashes);
+            planned_alike(&shape, count, hashes);
+        }
     }
 }

@@ -617,7 +617,7 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
             Some(Answer::Maybe) => true,
             // Begins again: what is handed on would have to be kept, and
             // somewhere, by all lookups.
-            _ => backend.outline(Unusual::<C, D>(set, hash, PhantomData)),
+            _ => backend.outline_rare(Unusual::<C, D>(set, hash, PhantomData)),
         }
     }
 }
@@ -632,7 +632,7 @@ fn usual<C: Blocks + InWay, D: AsRef<[u8]>, B: Backend>(
     let (block, fraction) = address(hash, set.geometry.blocks);
     let blocks = C::of(&set.way)?;
     let raw = blocks.of_data(set.data.as_ref(), set.before + block)?;
-    blocks.look_usual(backend, raw, blocks.chain(hash), fraction)
+    blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
 }
 
 /// A lookup in any block.
@@ -665,7 +665,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
         by_way!(&self.way, blocks => {
-            batch::contains_all(self.view(blocks), hashes, found);
+            engine::contains_all(self.view(blocks), hashes, found);
         });
     }
 

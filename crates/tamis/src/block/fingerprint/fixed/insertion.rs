@@ -1,6 +1,6 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, Fixed, LINE, LookHarder, MOST, top, word};
+use super::{Answer, Fixed, LINE, LookHarder, MOST, span, top, word};
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
@@ -251,23 +251,28 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let cut = self.cut(1);
             return Self::insert_first(block, cut, chain, fraction);
         }
+        let key = Self::key(chain, fraction);
         let (flag, old, start, answer) = if let Some(found) =
-            self.find(backend, block, index, chain)
+            self.find(backend, block, index)
         {
+            // Of the chain, whether there is one or not: where it begins or
+            // would begin.
+            let rank = (index & ((1 << chain) - 1)).count_ones();
+            let marks = self.three.wrapping_shl(rank);
+            let marks = backend.select(found.starts, marks);
+            let present = index >> chain & 1;
+            let span = span(marks) & present.wrapping_neg();
             let answer = match repeats {
                 Repeats::Store => Answer::No,
-                _ => self.look_at(backend, block, found, chain, fraction),
+                _ => self.look_in(backend, block, found, span, key),
             };
-            let start = found.start.trailing_zeros();
+            let start = marks.trailing_zeros();
             (found.flag || found.worn, found.capacity, start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
-                _ => {
-                    let key = (index, chain, fraction);
-                    backend.outline(LookHarder(self, block, key))
-                }
+                _ => backend.outline(LookHarder(self, block, key)),
             };
             (wide.flag || wide.worn, wide.capacity, wide.start, answer)
         } else {
