@@ -48,8 +48,9 @@ const LEAST_NS: f64 = 3e6;
 const EVICTING: usize = 64 << 20;
 
 /// How often a batch has its turn in a round: it takes a fraction of the
-/// time, and one bad moment is more of it.
+/// time, and one bad moment is more of it. In memory there are more of those.
 const BATCH_TURNS: usize = 4;
+const DRAM_TURNS: usize = 10;
 
 /// Keys inserted between two looks at the clock in a large filter, whose
 /// number of keys is a multiple of it.
@@ -138,12 +139,16 @@ pub(crate) fn race(
         Size::Dram => vec![1u64; largest_cache().max(EVICTING) / 8],
         _ => Vec::new(),
     };
+    let batch_turns = match cell.size {
+        Size::Dram => DRAM_TURNS,
+        _ => BATCH_TURNS,
+    };
     for round in 0..effort.rounds {
         progress.round(cell, round, effort.rounds);
         let mut turns: Vec<usize> = (0..jobs.len())
             .flat_map(|job| match jobs[job].mode {
                 Mode::Single => vec![job],
-                Mode::Batch => vec![job; BATCH_TURNS],
+                Mode::Batch => vec![job; batch_turns],
             })
             .collect();
         random.shuffle(&mut turns);

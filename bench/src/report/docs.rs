@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use super::{Group, Row, goals, instructions, percent};
 use crate::contender::Mode;
 use crate::keys::KeyType;
-use crate::machine::{
-    HugePages, Machine, RUSTC, instruction_set, version_of,
-};
+use crate::machine::{HugePages, Machine, RUSTC, instruction_set, version_of};
 use crate::subject::Result;
 use crate::{PEERS, Size};
 
@@ -144,11 +142,12 @@ each section gives.
   **build**: everything in the fastest way documented, allocation
   included.{build}
 * Filters run in turn, in a new random order each round, batches four times a
-  round. In the caches a loop runs once before it is timed; in DRAM other
-  memory is read first, so that no line is left in a cache, and between two
-  rounds every filter of tamis and the roofline move to other memory: on a
-  virtual machine not all of it is alike. Each loop's answers are compared
-  with those of a lookup of each key alone; a lost key ends the run.
+  round, and in DRAM ten times. In the caches a loop runs once before it is
+  timed; in DRAM other memory is read first, so that no line is left in a
+  cache, and between two rounds every filter of tamis and the roofline move
+  to other memory: on a virtual machine not all of it is alike. Each loop's
+  answers are compared with those of a lookup of each key alone; a lost key
+  ends the run.
 "
     )
 }
