@@ -91,29 +91,58 @@ pub(crate) struct Key {
     fraction: u64,
     /// The head, if it is as long as expected.
     head: u8,
-    /// [`SECOND`] if the chain is one of the upper half of 64, else 0.
-    upper: u8,
+    /// For a crowded block.
+    half: Half,
+}
+
+/// Which half of 64 chains one is in, told in the three ways in which a
+/// crowded block is asked about it, a byte each: to make one of another would
+/// be instructions at every key.
+///
+/// * How many bytes behind the first the word of such a chain begins: 0 or
+///   [`SECOND`].
+/// * No bit or all.
+/// * How far its slots are turned, together with the zeros in front of the
+///   end, to have the last slot of the block in the highest bit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Half(u64);
+
+impl Half {
+    const LOWER: u64 = 49 << 16;
+    const UPPER: u64 = 1 << 16 | 0xff << 8 | SECOND as u64;
+
+    #[inline(always)]
+    fn of(chain: u32) -> Self {
+        let upper = u64::from(chain >> 5 & 1).wrapping_neg();
+        Self(Self::LOWER ^ (Self::LOWER ^ Self::UPPER) & upper)
+    }
+
+    #[inline(always)]
+    fn parts(self) -> (usize, u32, u32) {
+        let [bytes, mask, turn, ..] = self.0.to_le_bytes();
+        (usize::from(bytes) & SECOND, mask.into(), turn.into())
+    }
 }
 
 impl Key {
     #[inline(always)]
     pub(crate) fn new(chain: u32, fraction: u64, head: u8) -> Self {
-        let upper = (chain >> 4) as u8 & SECOND as u8;
-        Self { chain: u64::from(!chain), fraction, head, upper }
+        let half = Half::default();
+        Self { chain: u64::from(!chain), fraction, head, half }
     }
 
     /// All of it in two words.
     #[inline(always)]
     pub(crate) fn pack(self) -> (u64, u64) {
         let word = self.fraction & !0xffff | self.chain & 0xffff;
-        (word, u64::from(self.upper) << 8 | u64::from(self.head))
+        (word, self.half.0 << 8 | u64::from(self.head))
     }
 
     /// What was packed.
     #[inline(always)]
     pub(crate) fn unpack((word, small): (u64, u64)) -> Self {
-        let (head, upper) = (small as u8, (small >> 8) as u8);
-        Self { chain: word, fraction: word, head, upper }
+        let (head, half) = (small as u8, Half(small >> 8));
+        Self { chain: word, fraction: word, head, half }
     }
 
     #[inline(always)]
@@ -256,7 +285,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// What a block is asked for.
     #[inline(always)]
     pub(crate) fn key(chain: u32, fraction: u64) -> Key {
-        Key::new(chain, fraction, top(fraction, Self::HEAD))
+        let key = Key::new(chain, fraction, top(fraction, Self::HEAD));
+        match FILL {
+            CROWDED => Key { half: Half::of(chain), ..key },
+            _ => key,
+        }
     }
 
     /// [`Shape::chain`], with everything known.
@@ -570,11 +603,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if total <= 2 {
             return None;
         }
-        // How far behind the first is the word of this chain?
-        let bytes = usize::from(key.upper) & SECOND;
-        let slots = 8 * bytes as u32;
+        let (bytes, mask, turn) = key.half.parts();
         let starts = starts(word(block, BYTES / 8 + bytes));
-        let passed = (first & ((1 << slots) - 1)).count_ones();
+        let passed = passed & mask;
         let through = through(index, key);
         let rank = through.count_ones().wrapping_sub(passed);
         // A chain of the upper half that begins before its word does.
@@ -590,7 +621,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return None;
         }
         // The last slot becomes the highest bit, whichever word it was.
-        let turn = (total.leading_zeros() + slots).wrapping_sub(15);
+        let turn = total.leading_zeros() + turn;
         let span = (end - start) & all_or_none(through);
         let last = span.rotate_left(turn);
         let capacity = total.trailing_zeros() + 15;

@@ -274,6 +274,18 @@ fn the_fast_way_does_what_the_reference_does() {
             });
         }
     }
+    // All chains, of which the first fills the words in which the others
+    // would begin: ranks that are a word's bits or more.
+    for form in [Form::Plain, Form::Elastic] {
+        for long in [15, 16, 17, 18, 25, 40] {
+            let shape = Shape::new(LINE, form).with_head(4);
+            let items = long + 63;
+            let first = |item: u32| item.saturating_sub(long - 1).min(63);
+            same_in(shape, 5, items, |item, _| first(item));
+            // The other way round, the last chain.
+            same_in(shape, 5, items, |item, _| item.min(63));
+        }
+    }
     same(Shape::new(LINE, Form::Plain), 1234, 455);
     same(Shape::new(LINE, Form::Plain).with_head(4), 1234, 455);
     same(Shape::new(HALF, Form::Elastic).with_head(4), 1234, 230);
