@@ -294,7 +294,7 @@ fn cells(cli: &Cli) -> Vec<Cell> {
 fn effort(size: Size, quick: bool) -> Effort {
     let (fills, rounds) = match (size, quick) {
         (Size::L2, true) => (6, 5),
-        (Size::L3, true) => (3, 4),
+        (Size::L3, true) => (5, 4),
         (Size::Dram, true) => (1, 5),
         (Size::L2, false) => (7, 15),
         (Size::L3, false) => (3, 11),
