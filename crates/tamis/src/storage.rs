@@ -48,7 +48,7 @@ pub(crate) fn block_at<const BYTES: usize>(
 #[derive(Clone, Copy)]
 pub(crate) struct Anywhere<'a, const BYTES: usize> {
     data: &'a [u8],
-    /// So many bytes of the data begin here, and none behind.
+    /// The last place from which on there are so many bytes.
     last: usize,
 }
 
@@ -154,5 +154,25 @@ impl AsMut<[u8]> for Owned {
 impl core::fmt::Debug for Owned {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Owned({} bytes)", self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_end_with_the_data() {
+        let bytes: [u8; 70] = core::array::from_fn(|at| at as u8);
+        assert!(Anywhere::<64>::new(&bytes[..63]).is_none());
+        for len in 64..=70 {
+            let data = Anywhere::<64>::new(&bytes[..len]).unwrap();
+            for offset in 0..=70 {
+                let block = data.get(offset as u64);
+                let expected = bytes[..len].get(offset..offset + 64);
+                assert_eq!(block.map(|block| &block[..]), expected);
+            }
+            assert!(data.get(u64::MAX).is_none());
+        }
     }
 }
