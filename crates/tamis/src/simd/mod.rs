@@ -37,7 +37,8 @@ pub trait Backend: Copy {
     #[doc(hidden)]
     const PLANES: u32;
 
-    /// Whether vectors have eight lanes of 64 bits.
+    /// Whether vectors have eight lanes of 64 bits, and bytes of them can be
+    /// permuted.
     #[doc(hidden)]
     const WIDE: bool = false;
 
@@ -117,6 +118,18 @@ pub trait Backend: Copy {
         planes: fingerprint::Planes,
         tail: u64,
     ) -> u32;
+
+    /// Which of 64 entries of a line, if they are there, have these bits
+    /// behind their heads; the highest bit of `tail` belongs to the first
+    /// plane. Fast if vectors are [`WIDE`](Self::WIDE).
+    #[doc(hidden)]
+    fn equal_tails<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        tails: &fingerprint::Tails,
+        entries: u32,
+        tail: u8,
+    ) -> u64;
 }
 
 /// Plain Rust, for every processor.
@@ -202,6 +215,19 @@ macro_rules! steps {
             tail: u64,
         ) -> u32 {
             fingerprint::$module::differing(self, block, planes, tail)
+        }
+
+        #[inline(always)]
+        fn equal_tails<const BYTES: usize>(
+            self,
+            block: &[u8; BYTES],
+            tails: &fingerprint::Tails,
+            entries: u32,
+            tail: u8,
+        ) -> u64 {
+            fingerprint::$module::equal_tails(
+                self, block, tails, entries, tail,
+            )
         }
     };
 }

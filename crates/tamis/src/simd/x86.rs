@@ -124,7 +124,8 @@ impl Level {
             "avx512dq",
             "avx512vl",
             "avx512vbmi",
-            "avx512vbmi2"
+            "avx512vbmi2",
+            "gfni"
         ) {
             return Self::AVX512;
         }
@@ -259,7 +260,7 @@ with_features!(
     avx512,
     Avx512,
     Avx512 { avx2: Avx2 { _proof: () } },
-    "avx2,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
+    "avx2,bmi1,bmi2,popcnt,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni"
 );
 
 #[inline(always)]

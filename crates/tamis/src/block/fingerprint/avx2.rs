@@ -18,8 +18,8 @@ use core::arch::x86_64::{
     _mm256_zextsi128_si256, _pdep_u64,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes};
-use crate::simd::Avx2;
+use super::{Heads, NewEntry, NewHead, Planes, Tails, scalar};
+use crate::simd::{Avx2, Scalar};
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
 #[inline(always)]
@@ -156,6 +156,19 @@ pub(crate) fn differing<const BYTES: usize>(
         _mm256_movemask_ps(_mm256_castsi256_ps(differs)) as u32
     };
     differs & ((1 << planes.count) - 1)
+}
+
+/// [`Backend::equal_tails`](crate::simd::Backend::equal_tails), which this
+/// processor has no permutation for.
+#[inline(always)]
+pub(crate) fn equal_tails<const BYTES: usize>(
+    _proof: Avx2,
+    block: &[u8; BYTES],
+    tails: &Tails,
+    entries: u32,
+    tail: u8,
+) -> u64 {
+    scalar::equal_tails(Scalar, block, tails, entries, tail)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

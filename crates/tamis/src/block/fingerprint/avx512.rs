@@ -4,23 +4,25 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256,
-    _mm256_storeu_si256, _mm512_add_epi32, _mm512_alignr_epi64,
-    _mm512_and_si512, _mm512_broadcast_i64x4, _mm512_castsi512_si256,
-    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask, _mm512_cvtepi8_epi32,
-    _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_loadu_si512,
+    __m256i, __m512i, _mm_loadl_epi64, _mm_loadu_si128, _mm256_loadu_si256,
+    _mm256_storeu_si256, _mm512_add_epi8, _mm512_add_epi32,
+    _mm512_alignr_epi64, _mm512_and_si512, _mm512_broadcast_i64x4,
+    _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask,
+    _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32,
+    _mm512_cvtepu8_epi64, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
     _mm512_mask_add_epi32, _mm512_mask_set1_epi32, _mm512_mask_set1_epi64,
-    _mm512_mullo_epi16, _mm512_multishift_epi64_epi8, _mm512_or_si512,
-    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_rorv_epi32,
-    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_shrdi_epi64,
+    _mm512_movm_epi64, _mm512_mullo_epi16, _mm512_multishift_epi64_epi8,
+    _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32,
+    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32,
+    _mm512_setr_epi64, _mm512_shrdi_epi64, _mm512_shrdv_epi64,
     _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_srlv_epi32,
     _mm512_storeu_si512, _mm512_sub_epi32, _mm512_subs_epu16,
     _mm512_ternarylogic_epi64, _mm512_test_epi32_mask, _mm512_testn_epi8_mask,
     _mm512_xor_si512,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes, avx2};
+use super::{Heads, NewEntry, NewHead, Planes, Tails, avx2};
 use crate::simd::Avx512;
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -130,6 +132,56 @@ pub(crate) fn differing<const BYTES: usize>(
         _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
     };
     u32::from(differs) & ((1 << planes.count) - 1)
+}
+
+/// [`Backend::equal_tails`](crate::simd::Backend::equal_tails) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_tails<const BYTES: usize>(
+    proof: Avx512,
+    block: &[u8; BYTES],
+    tails: &Tails,
+    entries: u32,
+    tail: u8,
+) -> u64 {
+    /// The bytes of eight words, the first of all of them first.
+    static FIRSTS: [u8; 64] = {
+        let mut bytes = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            bytes[at] = (at % 8 * 8 + at / 8) as u8;
+            at += 1;
+        }
+        bytes
+    };
+    /// Eight rows of eight bits that have a one where row and column are the
+    /// same.
+    const UNIT: i64 = 0x8040_2010_0804_0201_u64 as i64;
+    let at = entries as usize % Tails::MOST;
+    let block = whole(proof, block);
+    let bytes = line(proof, &tails.bytes[at]);
+    let masks = line(proof, bytemuck::cast_ref(&tails.masks[at]));
+    let firsts = line(proof, &FIRSTS);
+    // SAFETY: `proof` says that AVX-512F, BW, DQ, VBMI and VBMI2, and GFNI
+    // are there; an unaligned load of the eight bytes of an array.
+    unsafe {
+        let shifts = _mm_loadl_epi64(tails.shifts[at].as_ptr().cast());
+        let shifts = _mm512_cvtepu8_epi64(shifts);
+        let next = _mm512_add_epi8(bytes, _mm512_set1_epi8(8));
+        // The permutation takes the remainder by 64.
+        let low = _mm512_permutexvar_epi8(bytes, block);
+        let high = _mm512_permutexvar_epi8(next, block);
+        let planes = _mm512_shrdv_epi64(low, high, shifts);
+        let wanted = _mm512_movm_epi64(tail);
+        let differ = _mm512_xor_si512(planes, wanted);
+        let differ = _mm512_and_si512(differ, masks);
+        // Eight planes of eight entries each are a square of bits, which is
+        // turned over: a byte for each entry.
+        let squares = _mm512_permutexvar_epi8(firsts, differ);
+        let unit = _mm512_set1_epi64(UNIT);
+        let entries = _mm512_gf2p8affine_epi64_epi8::<0>(unit, squares);
+        _mm512_testn_epi8_mask(entries, entries)
+    }
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

@@ -9,7 +9,7 @@ pub(crate) use insertion::{Insertion, Repeats};
 
 use tamis_theory::tinyset::Block;
 
-use super::{Cut, Form, Heads, Planes, Shape, State, head_bits};
+use super::{Cut, Form, Heads, Planes, Shape, State, Tails, head_bits};
 use crate::simd::{Backend, Task};
 
 /// [`Form::flags`] of the forms.
@@ -26,6 +26,8 @@ pub(crate) const SPARSE: u8 = 2;
 /// Fewer than a word has bits, with heads of half a byte: no test asks
 /// whether they are bytes.
 pub(crate) const HALVED: u8 = 3;
+/// Anything: of what few lookups meet.
+pub(crate) const ANY: u8 = 4;
 
 /// What is known of blocks before there are any.
 #[derive(Debug, Clone, Copy)]
@@ -198,6 +200,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         tables
     };
 
+    /// Whether what is behind the heads of usual blocks is compared by
+    /// [`TAILS`](Self::TAILS), where vectors are wide. In sparse ones there
+    /// is too much of it.
+    const BY_TAILS: bool =
+        BYTES == 64 && FLAGS != CAPPED && matches!(FILL, 0 | CROWDED | HALVED);
+    const TAILS: &Tails = &match Self::BY_TAILS {
+        true => {
+            let form =
+                if FLAGS == PLAIN { Form::Plain } else { Form::Elastic };
+            let shape = Shape::new(Self::BLOCK, form).with_head(Self::HEAD);
+            Tails::new(&shape, FILL == CROWDED)
+        }
+        false => Tails::NONE,
+    };
+    const LEAST_HALVES: u32 = Tails::least(Self::BLOCK, 4);
+    const LEAST_BYTES: u32 = Tails::least(Self::BLOCK, 8);
+
     /// The fast way for a shape, if that is what is expected of its blocks.
     pub(crate) fn new(shape: Shape, expected: Expected) -> Option<Self> {
         let Block { block_bits, chains, flag_bits, remainder_bits, .. } =
@@ -207,6 +226,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             && flag_bits == Self::BLOCK.flag_bits
             // The tables end there, and heads are not cut.
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
+            // Longer than all that are compared by these.
+            && (!Self::BY_TAILS || remainder_bits >= 16)
             && match FILL {
                 CROWDED => {
                     BYTES == 64
@@ -216,7 +237,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 }
                 HALVED => BYTES == 64 && shape.head == 4,
                 SPARSE => shape.head == 8 && Self::is_sparse(expected),
-                _ => true,
+                _ => shape.head == 8 || !Self::BY_TAILS,
             };
         let cap = match shape.form {
             Form::Capped(cap) => cap,
@@ -340,57 +361,60 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let index = Self::index(block);
         if FILL == CROWDED {
             let found = self.find_crowded(backend, block, index, key)?;
-            return Some(self.look_at_last(backend, block, found, key));
+            return self.look_at_last(backend, block, found, key);
         }
         let found = self.find(backend, block, index)?;
         if FLAGS == CAPPED && found.flag && index >> key.chain() == 0 {
             return Some(Answer::Spilled);
         }
-        Some(self.look_at(backend, block, index, found, key))
+        self.look_at::<B, true>(backend, block, index, found, key)
     }
 
-    /// A lookup in a block of which it is known where chains begin.
+    /// A lookup in a block of which it is known where chains begin; if it
+    /// has to be `USUAL`, none if it is not.
     #[inline(always)]
-    fn look_at<B: Backend>(
+    fn look_at<B: Backend, const USUAL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         index: u64,
         found: Found,
         key: Key,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let through = through(index, key);
         // Of the chain itself, if there is one.
         let rank = through.count_ones().wrapping_sub(1);
         let marks = self.three.wrapping_shl(rank);
         let marks = backend.select(found.starts, marks);
         let span = span(marks) & all_or_none(through);
-        self.look_in(backend, block, found, span, key)
+        self.look_in::<B, USUAL>(backend, block, found, span, key)
     }
 
     /// A lookup among some of the slots.
     #[inline(always)]
-    fn look_in<B: Backend>(
+    fn look_in<B: Backend, const USUAL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         found: Found,
         span: u64,
         key: Key,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let capacity = found.capacity;
         let shape = (capacity, found.worn);
         if FILL != HALVED && capacity <= self.byte_heads {
             let heads = Heads { bits: 8, value: key.head, capacity };
             let equal = backend.equal_heads(block, heads, span);
-            self.compare(backend, block, shape, 8, (equal, 0), key)
+            let equal = (equal, 0);
+            self.compare::<B, USUAL>(backend, block, shape, 8, equal, key)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
             let value = Self::half_head(key);
             let heads = Heads { bits: 4, value, capacity };
             let equal = backend.equal_heads(block, heads, span);
-            self.compare(backend, block, shape, 4, (equal, 0), key)
+            let equal = (equal, 0);
+            self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
         } else {
-            self.look_far(block, key)
+            Some(self.look_far(block, key))
         }
     }
 
@@ -402,13 +426,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         found: Crowd,
         key: Key,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let Crowd { worn, capacity, last, .. } = found;
         let value = Self::half_head(key);
         let heads = Heads { bits: 4, value, capacity: 64 };
         let equal = backend.equal_heads(block, heads, last);
         let equal = (equal, capacity.wrapping_sub(64));
-        self.compare(backend, block, (capacity, worn), 4, equal, key)
+        let shape = (capacity, worn);
+        self.compare::<B, true>(backend, block, shape, 4, equal, key)
     }
 
     /// A head of half a byte.
@@ -422,8 +447,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
 
     /// Compares what is behind the heads: of the slots that are ones in
     /// `equal`, which begins at a slot, or before the first of them.
+    ///
+    /// If the block has to be `USUAL`, all that have a head are looked at at
+    /// once, where that can be done.
     #[inline(always)]
-    fn compare<B: Backend>(
+    fn compare<B: Backend, const USUAL: bool>(
         &self,
         backend: B,
         block: &[u8; BYTES],
@@ -431,9 +459,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         head: u32,
         (equal, from): (u64, u32),
         key: Key,
-    ) -> Answer {
+    ) -> Option<Answer> {
         let mut equal = equal;
-        // A key that is not here gets past this once in hundreds of times.
+        // A key that is not here gets past this once in hundreds of times,
+        // or, with heads of half a byte, in twenty.
+        if USUAL && Self::BY_TAILS && B::WIDE && equal != 0 {
+            let least = match head {
+                8 => Self::LEAST_BYTES,
+                _ => Self::LEAST_HALVES,
+            };
+            if capacity < least || FLAGS == ELASTIC && worn {
+                return None;
+            }
+            let tail = (key.fraction() << head >> 56) as u8;
+            equal &= backend.equal_tails(block, Self::TAILS, capacity, tail);
+            let no = equal == 0;
+            return Some(if no { Answer::No } else { Answer::Maybe });
+        }
         while equal != 0 {
             let slot = from.wrapping_add(equal.trailing_zeros());
             let cut = self.cut(capacity);
@@ -446,11 +488,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let tail = key.fraction() << head;
             let matches = tail_matches::<BYTES, FILL, B>;
             if matches(backend, block, planes, tail, worn) {
-                return Answer::Maybe;
+                return Some(Answer::Maybe);
             }
             equal &= equal - 1;
         }
-        Answer::No
+        Some(Answer::No)
     }
 
     /// Empty, saturated, or all spilled.
@@ -514,10 +556,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         key: Key,
     ) -> Answer {
         let index = Self::index(block);
-        if FILL == CROWDED {
-            if let Some(found) = self.find(backend, block, index) {
-                return self.look_at(backend, block, index, found, key);
-            }
+        let found = match FILL == CROWDED || Self::BY_TAILS && B::WIDE {
+            true => self.find(backend, block, index),
+            false => None,
+        };
+        let answer = found.and_then(|found| {
+            self.look_at::<B, false>(backend, block, index, found, key)
+        });
+        if let Some(answer) = answer {
+            return answer;
         }
         if index == 0 {
             return self.look_without_chains(block);
@@ -535,10 +582,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let heads = Heads { bits, value, capacity: shown };
         let among = (span >> from) as u64;
         let upper = backend.equal_heads(block, heads, among);
-        let upper = (upper, from);
-        if self.compare(backend, block, shape, bits, upper, key)
-            == Answer::Maybe
-        {
+        let compare = |equal| {
+            self.compare::<B, false>(backend, block, shape, bits, equal, key)
+                .unwrap_or(Answer::Maybe)
+        };
+        if compare((upper, from)) == Answer::Maybe {
             return Answer::Maybe;
         }
         let among = span as u64 & ((1 << from) - 1);
@@ -547,7 +595,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let heads = Heads { bits, value, capacity: from };
         let lower = backend.equal_low_heads(block, heads, among);
-        self.compare(backend, block, shape, bits, (lower, 0), key)
+        compare((lower, 0))
     }
 
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.

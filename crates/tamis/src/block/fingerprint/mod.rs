@@ -51,7 +51,8 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Key, Repeats, SPARSE,
+    ANY, Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Key, Repeats,
+    SPARSE,
 };
 pub(crate) use summary::Summary;
 
@@ -222,6 +223,81 @@ pub struct Planes {
     pub(crate) stride: u32,
     /// How many; all lie inside the block.
     pub(crate) count: u32,
+}
+
+/// Where the bits behind heads are, for every number of entries: 64 bits of
+/// each of eight planes, which are those of 64 entries.
+///
+/// They are found without knowing which entry is looked for, and so at the
+/// same time as that.
+pub struct Tails {
+    /// The byte of the block in which each byte of a plane begins; the first
+    /// plane is the last.
+    pub(crate) bytes: [[u8; 64]; Tails::MOST],
+    /// Which of its bits belong to an entry.
+    pub(crate) masks: [[u64; 8]; Tails::MOST],
+    /// How far behind the beginning of a byte it begins.
+    pub(crate) shifts: [[u8; 8]; Tails::MOST],
+}
+
+impl Tails {
+    /// Numbers of entries, from none on.
+    pub(crate) const MOST: usize = 128;
+
+    /// Of no entries.
+    pub(crate) const NONE: Self = Self {
+        bytes: [[0; 64]; Self::MOST],
+        masks: [[0; 8]; Self::MOST],
+        shifts: [[0; 8]; Self::MOST],
+    };
+
+    /// For blocks of a line with heads of at most so many bits. The entries
+    /// are the first 64, or the last 64 of as many as there are.
+    pub(crate) const fn new(shape: &Shape, last: bool) -> Self {
+        let mut tails = Self::NONE;
+        let mut entries = 1;
+        while entries < Self::MOST {
+            let cut = shape.cut(entries as u32);
+            let mut lane = 0;
+            while lane < 8 {
+                let bit = cut.head + 7 - lane as u32;
+                let from = if last { entries as i32 - 64 } else { 0 };
+                let (first, _) = cut.row(shape, bit);
+                let place = (first as i32 + from) as usize;
+                let mut byte = 0;
+                while byte < 8 {
+                    // What is behind the block belongs to no entry.
+                    tails.bytes[entries][8 * lane + byte] =
+                        (place / 8 + byte) as u8 % 64;
+                    byte += 1;
+                }
+                tails.shifts[entries][lane] = place as u8 % 8;
+                let known = cut.wide as i32 - from;
+                // Of more than 64, the first.
+                let known = if known > 64 { 64 } else { known };
+                tails.masks[entries][lane] = if bit < cut.base {
+                    u64::MAX
+                } else if bit > cut.base || known <= 0 {
+                    0
+                } else {
+                    u64::MAX >> (64 - known)
+                };
+                lane += 1;
+            }
+            entries += 1;
+        }
+        tails
+    }
+
+    /// From how many entries on eight planes are all that a block with heads
+    /// of so many bits has.
+    pub(crate) const fn least(block: Block, head: u32) -> u32 {
+        let mut entries = 1;
+        while block.widths(entries).0 + 1 > head + 8 {
+            entries += 1;
+        }
+        entries
+    }
 }
 
 /// One more entry in a block that has many: a bit of it comes into every

@@ -1,6 +1,6 @@
 //! The portable steps, and the definition of what the others must do.
 
-use super::{Heads, NewEntry, NewHead, Planes};
+use super::{Heads, NewEntry, NewHead, Planes, Tails};
 use crate::simd::Scalar;
 
 /// [`Backend::select`](crate::simd::Backend::select) for every processor.
@@ -109,6 +109,33 @@ pub(crate) fn differing<const BYTES: usize>(
         differing |= u32::from(differs) << plane;
     }
     differing
+}
+
+/// [`Backend::equal_tails`](crate::simd::Backend::equal_tails) for every
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_tails<const BYTES: usize>(
+    _: Scalar,
+    block: &[u8; BYTES],
+    tails: &Tails,
+    entries: u32,
+    tail: u8,
+) -> u64 {
+    let at = entries as usize % Tails::MOST;
+    let planes = tails.bytes[at].chunks_exact(8).zip(tails.shifts[at]);
+    let mut differing = 0;
+    for (lane, (bytes, shift)) in planes.enumerate() {
+        // And a part of the byte behind them.
+        let bits = bytes.iter().chain([&(bytes[7] + 1)]).rev().fold(
+            0u128,
+            |bits, &byte| {
+                bits << 8 | u128::from(block[usize::from(byte) % BYTES])
+            },
+        );
+        let wanted = u64::from(tail >> lane & 1).wrapping_neg();
+        differing |= ((bits >> shift) as u64 ^ wanted) & tails.masks[at][lane];
+    }
+    !differing
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for every

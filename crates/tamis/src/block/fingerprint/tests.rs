@@ -13,8 +13,8 @@ use tamis_theory::tinyset::Block;
 
 use super::contents::Contents;
 use super::{
-    Answer, CROWDED, Entry, Expected, Fixed, Form, HALVED, Insertion, Repeats,
-    SPARSE, Shape, State,
+    ANY, Answer, CROWDED, Entry, Expected, Fixed, Form, HALVED, Insertion,
+    Repeats, SPARSE, Shape, State,
 };
 use crate::simd::Scalar;
 
@@ -140,6 +140,8 @@ fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
         boxed::<64, 0, 0>(shape),
         boxed::<64, 1, 0>(shape),
         boxed::<64, 2, 0>(shape),
+        boxed::<64, 0, ANY>(shape),
+        boxed::<64, 2, ANY>(shape),
         boxed::<32, 0, 0>(shape),
         boxed::<32, 1, 0>(shape),
         boxed::<32, 2, 0>(shape),

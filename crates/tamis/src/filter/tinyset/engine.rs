@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use crate::batch::together::{self, LANES, Together};
 use crate::batch::{self, CACHE, Staged, Step, Unplanned, Updated};
 use crate::block::fingerprint::{
-    Answer, Entry, Expected, Fixed, Form, Insertion, Key, Repeats, Shape,
+    ANY, Answer, Entry, Expected, Fixed, Form, Insertion, Key, Repeats, Shape,
     State,
 };
 use crate::simd::{Backend, Task, dispatch, prefetch};
@@ -84,7 +84,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
 {
     type Unit = [u8; BYTES];
     type Raw = [u8; BYTES];
-    type Second = Fixed<BYTES, 0>;
+    type Second = Fixed<BYTES, 0, ANY>;
     const SPILL: bool = Self::SPILL;
 
     fn of_second(&self, shape: Shape) -> Option<Self::Second> {

@@ -7,7 +7,7 @@ use tamis_theory::tinyset::Block;
 
 use crate::batch::CACHE;
 use crate::block::fingerprint::{
-    CROWDED, Expected, Fixed, Form, HALVED, Repeats, SPARSE, Shape,
+    ANY, CROWDED, Expected, Fixed, Form, HALVED, Repeats, SPARSE, Shape,
 };
 use crate::error::{Error, Result};
 use crate::format::Reader;
@@ -254,6 +254,8 @@ ways! {
     PlainLine(Fixed<64, 0>),
     CappedLine(Fixed<64, 1>),
     ElasticLine(Fixed<64, 2>),
+    PlainAny(Fixed<64, 0, ANY>),
+    ElasticAny(Fixed<64, 2, ANY>),
     PlainHalf(Fixed<32, 0>),
     CappedHalf(Fixed<32, 1>),
     ElasticHalf(Fixed<32, 2>),
@@ -295,6 +297,8 @@ macro_rules! by_way {
             Way::PlainLine($blocks) => $body,
             Way::CappedLine($blocks) => $body,
             Way::ElasticLine($blocks) => $body,
+            Way::PlainAny($blocks) => $body,
+            Way::ElasticAny($blocks) => $body,
             Way::PlainHalf($blocks) => $body,
             Way::CappedHalf($blocks) => $body,
             Way::ElasticHalf($blocks) => $body,

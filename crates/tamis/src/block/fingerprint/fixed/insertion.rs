@@ -1,6 +1,6 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, Fixed, LINE, LookHarder, MOST, span, top, word};
+use super::{Answer, CROWDED, Fixed, LINE, LookHarder, MOST, span, top, word};
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::Backend;
 use tamis_theory::tinyset::Block;
@@ -263,8 +263,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let present = index >> chain & 1;
             let span = span(marks) & present.wrapping_neg();
             let answer = match repeats {
-                Repeats::Store => Answer::No,
-                _ => self.look_in(backend, block, found, span, key),
+                Repeats::Store => Some(Answer::No),
+                _ if FILL == CROWDED => {
+                    self.look_in::<B, false>(backend, block, found, span, key)
+                }
+                _ => self.look_in::<B, true>(backend, block, found, span, key),
+            };
+            let answer = match answer {
+                Some(answer) => answer,
+                None => backend.outline(LookHarder(self, block, key)),
             };
             let start = marks.trailing_zeros();
             (found.flag || found.worn, found.capacity, start, answer)
