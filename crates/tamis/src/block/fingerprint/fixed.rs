@@ -484,10 +484,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 stride: cut.capacity,
                 count: cut.width(slot) - head,
             };
-            let worn = FLAGS == ELASTIC && worn && slot < cut.wide;
+            let worn = u32::from(FLAGS == ELASTIC && worn);
+            let vague = worn & u32::from(slot < cut.wide);
             let tail = key.fraction() << head;
             let matches = tail_matches::<BYTES, FILL, B>;
-            if matches(backend, block, planes, tail, worn) {
+            if matches(backend, block, planes, tail, vague) {
                 return Some(Answer::Maybe);
             }
             equal &= equal - 1;
@@ -742,14 +743,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Task
     }
 }
 
-/// Compares what is behind the head.
+/// Compares what is behind the head. If `vague` is 1, a 0 in the last plane
+/// says nothing: a number, because half of all entries go either way.
 #[inline(always)]
 fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
     backend: B,
     block: &[u8; BYTES],
     planes: Planes,
     tail: u64,
-    worn: bool,
+    vague: u32,
 ) -> bool {
     let (mut planes, mut tail) = (planes, tail);
     let mut differing;
@@ -775,11 +777,9 @@ fn tail_matches<const BYTES: usize, const FILL: u8, B: Backend>(
         }
         differing = backend.differing(block, planes, tail);
     }
-    if worn && planes.count > 0 {
-        // A 0 in the extra plane, the last one, differs from nothing.
-        let wanted = (tail >> (64 - planes.count)) as u32 & 1;
-        differing &= !(wanted << (planes.count - 1));
-    }
+    let last = planes.count.wrapping_sub(1);
+    let wanted = tail.wrapping_shl(last).wrapping_shr(63) as u32 & vague;
+    differing &= !wanted.wrapping_shl(last);
     differing == 0
 }
 

@@ -230,6 +230,7 @@ pub struct Planes {
 ///
 /// They are found without knowing which entry is looked for, and so at the
 /// same time as that.
+#[repr(align(64))] // What a vector loads is in one line.
 pub struct Tails {
     /// The byte of the block in which each byte of a plane begins; the first
     /// plane is the last.
