@@ -14,9 +14,9 @@ use tamis_theory::tinyset::Block;
 use super::contents::Contents;
 use super::{
     ANY, Answer, CROWDED, Entry, Expected, Fixed, Form, HALVED, Insertion,
-    Repeats, SPARSE, Shape, State,
+    Repeats, SPARSE, Shape, State, Tails,
 };
-use crate::simd::Scalar;
+use crate::simd::{Backend, Scalar};
 
 /// SplitMix64, the generator of the reference vectors.
 struct Random(u64);
@@ -294,4 +294,74 @@ fn the_fast_way_does_what_the_reference_does() {
     same(Shape::new(LINE, Form::Elastic), 1234, 455);
     same(Shape::new(HALF, Form::Plain), 1234, 230);
     same(Shape::new(HALF, Form::Elastic), 1234, 230);
+}
+
+/// All tails at once, on every backend, against entries taken apart.
+#[test]
+fn tails_are_equal_where_entries_agree() {
+    fn equal<B: Backend>(
+        backend: B,
+        block: &[u8],
+        tails: &Tails,
+        entries: u32,
+        tail: u8,
+    ) -> u64 {
+        let block: &[u8; 64] = block.try_into().unwrap();
+        backend.equal_tails(block, tails, entries, tail)
+    }
+    let mut random = Random(7);
+    let mut agreed = 0;
+    for (form, head, last) in [
+        (Form::Plain, 8, false),
+        (Form::Plain, 4, false),
+        (Form::Plain, 4, true),
+        (Form::Elastic, 8, false),
+        (Form::Elastic, 4, true),
+    ] {
+        let shape = Shape::new(LINE, form).with_head(head);
+        let tails = Tails::new(&shape, last);
+        for entries in Tails::least(shape.block, head)..=89 {
+            let mut state = State::Holding(Contents::default());
+            for _ in 0..entries {
+                let chain = shape.chain(random.next());
+                let entry = Entry::new(chain, random.next());
+                state = state.insert(&shape, entry);
+            }
+            let block = written(&shape, &state);
+            let State::Holding(contents) = &state else {
+                panic!("{entries} entries are not too many");
+            };
+            let head = shape.cut(entries).head;
+            for _ in 0..20 {
+                let fraction = near(&state, &mut random);
+                let tail = (fraction << head >> 56) as u8;
+                let found = equal(Scalar, &block, &tails, entries, tail);
+                let from = if last { entries as i32 - 64 } else { 0 };
+                let mut here = 0;
+                for bit in 0..64 {
+                    let slot = usize::try_from(from + bit).ok();
+                    let entry = slot.and_then(|s| contents.entries.get(s));
+                    let Some(entry) = entry else { continue };
+                    let bits = entry.known - head;
+                    let differ = (entry.prefix ^ fraction) << head;
+                    let agree = bits == 0 || differ >> (64 - bits) == 0;
+                    let told = found >> bit & 1 == 1;
+                    assert_eq!(told, agree, "{entries} entries");
+                    agreed += u32::from(agree);
+                    here |= 1 << bit;
+                }
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                if let Some(avx2) = crate::simd::Avx2::new() {
+                    let other = equal(avx2, &block, &tails, entries, tail);
+                    assert_eq!(other & here, found & here);
+                }
+                #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+                if let Some(avx512) = crate::simd::Avx512::new() {
+                    let other = equal(avx512, &block, &tails, entries, tail);
+                    assert_eq!(other & here, found & here);
+                }
+            }
+        }
+    }
+    assert!(agreed > 1000, "only {agreed} tails were the same");
 }
