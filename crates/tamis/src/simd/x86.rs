@@ -15,8 +15,8 @@ pub(crate) struct Avx2 {
     _proof: (),
 }
 
-/// Proof that this processor has the AVX-512 of Ice Lake and Zen 4, besides
-/// AVX2.
+/// Proof that this processor has the AVX-512 of Ice Lake and Zen 4, with the
+/// affine transformations of bits (GFNI) that they have too, besides AVX2.
 ///
 /// Not that of the processors before these, which have no permutations of
 /// bytes, and some of which slow down for everyone once a wide instruction
