@@ -120,15 +120,13 @@ pub trait Backend: Copy {
     ) -> u32;
 
     /// Which of 64 entries of a line, if they are there, have these bits
-    /// behind their heads; the highest bit of `tail` belongs to the first
-    /// plane. Fast if vectors are [`WIDE`](Self::WIDE).
+    /// behind their heads. Fast if vectors are [`WIDE`](Self::WIDE).
     #[doc(hidden)]
     fn equal_tails<const BYTES: usize>(
         self,
         block: &[u8; BYTES],
         tails: &fingerprint::Tails,
-        entries: u32,
-        tail: u8,
+        wanted: fingerprint::Tail,
     ) -> u64;
 }
 
@@ -222,12 +220,9 @@ macro_rules! steps {
             self,
             block: &[u8; BYTES],
             tails: &fingerprint::Tails,
-            entries: u32,
-            tail: u8,
+            wanted: fingerprint::Tail,
         ) -> u64 {
-            fingerprint::$module::equal_tails(
-                self, block, tails, entries, tail,
-            )
+            fingerprint::$module::equal_tails(self, block, tails, wanted)
         }
     };
 }

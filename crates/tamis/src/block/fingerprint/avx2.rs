@@ -18,7 +18,7 @@ use core::arch::x86_64::{
     _mm256_zextsi128_si256, _pdep_u64,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes, Tails, scalar};
+use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, scalar};
 use crate::simd::{Avx2, Scalar};
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -165,10 +165,9 @@ pub(crate) fn equal_tails<const BYTES: usize>(
     _proof: Avx2,
     block: &[u8; BYTES],
     tails: &Tails,
-    entries: u32,
-    tail: u8,
+    wanted: Tail,
 ) -> u64 {
-    scalar::equal_tails(Scalar, block, tails, entries, tail)
+    scalar::equal_tails(Scalar, block, tails, wanted)
 }
 
 /// [`Backend::add_head`](crate::simd::Backend::add_head) for this

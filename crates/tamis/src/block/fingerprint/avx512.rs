@@ -10,19 +10,20 @@ use core::arch::x86_64::{
     _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask,
     _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32,
     _mm512_cvtepu8_epi64, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
-    _mm512_mask_add_epi32, _mm512_mask_set1_epi32, _mm512_mask_set1_epi64,
-    _mm512_movm_epi64, _mm512_mullo_epi16, _mm512_multishift_epi64_epi8,
-    _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32,
-    _mm512_rolv_epi32, _mm512_rorv_epi32, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32,
-    _mm512_setr_epi64, _mm512_shrdi_epi64, _mm512_shrdv_epi64,
-    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_srlv_epi32,
-    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_subs_epu16,
-    _mm512_ternarylogic_epi64, _mm512_test_epi32_mask, _mm512_testn_epi8_mask,
-    _mm512_xor_si512,
+    _mm512_mask_add_epi32, _mm512_mask_and_epi64,
+    _mm512_mask_cmpneq_epi64_mask, _mm512_mask_set1_epi32,
+    _mm512_mask_set1_epi64, _mm512_movm_epi64, _mm512_mullo_epi16,
+    _mm512_multishift_epi64_epi8, _mm512_or_si512, _mm512_permutexvar_epi8,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_rorv_epi32,
+    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_shrdi_epi64,
+    _mm512_shrdv_epi64, _mm512_sllv_epi32, _mm512_srli_epi32,
+    _mm512_srlv_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
+    _mm512_subs_epu16, _mm512_ternarylogic_epi64, _mm512_test_epi32_mask,
+    _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes, Tails, avx2};
+use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, avx2};
 use crate::simd::Avx512;
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -141,8 +142,7 @@ pub(crate) fn equal_tails<const BYTES: usize>(
     proof: Avx512,
     block: &[u8; BYTES],
     tails: &Tails,
-    entries: u32,
-    tail: u8,
+    Tail { entries, bits, vague }: Tail,
 ) -> u64 {
     /// The bytes of eight words, the first of all of them first.
     static FIRSTS: [u8; 64] = {
@@ -172,9 +172,15 @@ pub(crate) fn equal_tails<const BYTES: usize>(
         let low = _mm512_permutexvar_epi8(bytes, block);
         let high = _mm512_permutexvar_epi8(next, block);
         let planes = _mm512_shrdv_epi64(low, high, shifts);
-        let wanted = _mm512_movm_epi64(tail);
+        let wanted = _mm512_movm_epi64(bits);
         let differ = _mm512_xor_si512(planes, wanted);
         let differ = _mm512_and_si512(differ, masks);
+        // Of the plane that has bits of some entries, those that are 1: no
+        // branch, where some blocks go either way.
+        let all = _mm512_set1_epi64(-1);
+        let vague = u8::from(vague).wrapping_neg();
+        let some = _mm512_mask_cmpneq_epi64_mask(vague, masks, all);
+        let differ = _mm512_mask_and_epi64(differ, some, differ, planes);
         // Eight planes of eight entries each are a square of bits, which is
         // turned over: a byte for each entry.
         let squares = _mm512_permutexvar_epi8(firsts, differ);

@@ -33,7 +33,7 @@ impl Entry {
             && self.matches(other.prefix)
     }
 
-    fn last_bit(&self) -> bool {
+    pub(super) fn last_bit(&self) -> bool {
         self.prefix >> (64 - self.known) & 1 == 1
     }
 

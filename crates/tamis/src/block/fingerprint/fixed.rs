@@ -9,7 +9,7 @@ pub(crate) use insertion::{Insertion, Repeats};
 
 use tamis_theory::tinyset::Block;
 
-use super::{Cut, Form, Heads, Planes, Shape, State, Tails, head_bits};
+use super::{Cut, Form, Heads, Planes, Shape, State, Tail, Tails, head_bits};
 use crate::simd::{Backend, Task};
 
 /// [`Form::flags`] of the forms.
@@ -468,11 +468,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 8 => Self::LEAST_BYTES,
                 _ => Self::LEAST_HALVES,
             };
-            if capacity < least || FLAGS == ELASTIC && worn {
+            if capacity < least {
                 return None;
             }
-            let tail = (key.fraction() << head >> 56) as u8;
-            equal &= backend.equal_tails(block, Self::TAILS, capacity, tail);
+            let wanted = Tail {
+                entries: capacity,
+                bits: (key.fraction() << head >> 56) as u8,
+                vague: FLAGS == ELASTIC && worn,
+            };
+            equal &= backend.equal_tails(block, Self::TAILS, wanted);
             let no = equal == 0;
             return Some(if no { Answer::No } else { Answer::Maybe });
         }

@@ -225,6 +225,18 @@ pub struct Planes {
     pub(crate) count: u32,
 }
 
+/// What is looked for behind heads.
+#[derive(Debug, Clone, Copy)]
+pub struct Tail {
+    /// For how many entries the block is cut.
+    pub(crate) entries: u32,
+    /// Up to eight bits, the first highest.
+    pub(crate) bits: u8,
+    /// Whether a 0 in the plane that only some entries have a bit in says
+    /// nothing.
+    pub(crate) vague: bool,
+}
+
 /// Where the bits behind heads are, for every number of entries: 64 bits of
 /// each of eight planes, which are those of 64 entries.
 ///
@@ -235,7 +247,7 @@ pub struct Tails {
     /// The byte of the block in which each byte of a plane begins; the first
     /// plane is the last.
     pub(crate) bytes: [[u8; 64]; Tails::MOST],
-    /// Which of its bits belong to an entry.
+    /// Which of its bits belong to an entry: all, or some, or none.
     pub(crate) masks: [[u64; 8]; Tails::MOST],
     /// How far behind the beginning of a byte it begins.
     pub(crate) shifts: [[u8; 8]; Tails::MOST],
@@ -253,7 +265,7 @@ impl Tails {
     };
 
     /// For blocks of a line with heads of at most so many bits. The entries
-    /// are the first 64, or the last 64 of as many as there are.
+    /// are the first 64, of blocks that have no more, or the last 64.
     pub(crate) const fn new(shape: &Shape, last: bool) -> Self {
         let mut tails = Self::NONE;
         let mut entries = 1;
@@ -274,7 +286,6 @@ impl Tails {
                 }
                 tails.shifts[entries][lane] = place as u8 % 8;
                 let known = cut.wide as i32 - from;
-                // Of more than 64, the first.
                 let known = if known > 64 { 64 } else { known };
                 tails.masks[entries][lane] = if bit < cut.base {
                     u64::MAX

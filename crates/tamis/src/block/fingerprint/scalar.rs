@@ -1,6 +1,6 @@
 //! The portable steps, and the definition of what the others must do.
 
-use super::{Heads, NewEntry, NewHead, Planes, Tails};
+use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails};
 use crate::simd::Scalar;
 
 /// [`Backend::select`](crate::simd::Backend::select) for every processor.
@@ -118,8 +118,7 @@ pub(crate) fn equal_tails<const BYTES: usize>(
     _: Scalar,
     block: &[u8; BYTES],
     tails: &Tails,
-    entries: u32,
-    tail: u8,
+    Tail { entries, bits: tail, vague }: Tail,
 ) -> u64 {
     let at = entries as usize % Tails::MOST;
     let planes = tails.bytes[at].chunks_exact(8).zip(tails.shifts[at]);
@@ -132,8 +131,11 @@ pub(crate) fn equal_tails<const BYTES: usize>(
                 bits << 8 | u128::from(block[usize::from(byte) % BYTES])
             },
         );
+        let bits = (bits >> shift) as u64;
+        let mask = tails.masks[at][lane];
         let wanted = u64::from(tail >> lane & 1).wrapping_neg();
-        differing |= ((bits >> shift) as u64 ^ wanted) & tails.masks[at][lane];
+        let counts = if vague && mask != u64::MAX { bits } else { u64::MAX };
+        differing |= (bits ^ wanted) & mask & counts;
     }
     !differing
 }
