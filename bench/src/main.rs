@@ -294,8 +294,8 @@ fn cells(cli: &Cli) -> Vec<Cell> {
 fn effort(size: Size, quick: bool) -> Effort {
     let (fills, rounds) = match (size, quick) {
         (Size::L2, true) => (6, 5),
-        (Size::L3, true) => (5, 4),
-        (Size::Dram, true) => (1, 5),
+        (Size::L3, true) => (4, 4),
+        (Size::Dram, true) => (1, 4),
         (Size::L2, false) => (7, 15),
         (Size::L3, false) => (3, 11),
         (Size::Dram, false) => (1, 7),
