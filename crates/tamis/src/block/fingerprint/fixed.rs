@@ -26,7 +26,8 @@ pub(crate) const SPARSE: u8 = 2;
 /// Fewer than a word has bits, with heads of half a byte: no test asks
 /// whether they are bytes.
 pub(crate) const HALVED: u8 = 3;
-/// Anything: of what few lookups meet.
+/// Nothing is expected: blocks of a second level, which few lookups meet, and
+/// those with remainders of a length that nobody builds.
 pub(crate) const ANY: u8 = 4;
 
 /// What is known of blocks before there are any.
@@ -448,8 +449,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// Compares what is behind the heads: of the slots that are ones in
     /// `equal`, which begins at a slot, or before the first of them.
     ///
-    /// If the block has to be `USUAL`, all that have a head are looked at at
-    /// once, where that can be done.
+    /// If the block has to be `USUAL`, all slots are compared at once, where
+    /// that can be done; none if it has so few entries that it cannot.
     #[inline(always)]
     fn compare<B: Backend, const USUAL: bool>(
         &self,

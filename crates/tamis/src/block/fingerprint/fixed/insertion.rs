@@ -264,6 +264,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let span = span(marks) & present.wrapping_neg();
             let answer = match repeats {
                 Repeats::Store => Some(Answer::No),
+                // Slots are counted from the first here, and tails of
+                // crowded blocks from the last.
                 _ if FILL == CROWDED => {
                     self.look_in::<B, false>(backend, block, found, span, key)
                 }
