@@ -204,8 +204,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// Whether what is behind the heads of usual blocks is compared by
     /// [`TAILS`](Self::TAILS), where vectors are wide. In sparse ones there
     /// is too much of it.
-    const BY_TAILS: bool =
-        BYTES == 64 && FLAGS != CAPPED && matches!(FILL, 0 | CROWDED | HALVED);
+    const BY_TAILS: bool = FLAGS != CAPPED
+        && match FILL {
+            HALVED => true,
+            0 | CROWDED => BYTES == 64,
+            _ => false,
+        };
     const TAILS: &Tails = &match Self::BY_TAILS {
         true => {
             let form =
@@ -236,7 +240,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                         && shape.head == 4
                         && Self::is_crowded(expected)
                 }
-                HALVED => BYTES == 64 && shape.head == 4,
+                HALVED => FLAGS != CAPPED && shape.head == 4,
                 SPARSE => shape.head == 8 && Self::is_sparse(expected),
                 _ => shape.head == 8 || !Self::BY_TAILS,
             };
@@ -251,8 +255,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let most = match (remainder_bits, shape.form) {
             (..Block::REMAINDER_BITS, _) => 0, // Nobody builds these.
             (_, Form::Capped(cap)) => cap.min(Self::HALF_HEADS),
-            // Beyond these there are no heads.
-            _ => Self::HALF_HEADS,
+            // Each needs a bit of *last* and one of fingerprint.
+            _ => (Self::ARRAY / 2).min(MOST as u32 - 1),
         };
         (same && cap < 64).then_some(Self {
             longest: remainder_bits,
@@ -414,8 +418,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let equal = backend.equal_heads(block, heads, span);
             let equal = (equal, 0);
             self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
+        } else if USUAL {
+            None
         } else {
-            Some(self.look_far(block, key))
+            // Too many for heads: all their bits are in planes.
+            let equal = (span, 0);
+            self.compare::<B, USUAL>(backend, block, shape, 0, equal, key)
         }
     }
 
@@ -562,7 +570,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         key: Key,
     ) -> Answer {
         let index = Self::index(block);
-        let found = match FILL == CROWDED || Self::BY_TAILS && B::WIDE {
+        let short = BYTES == 32 && FLAGS != CAPPED;
+        let tails = Self::BY_TAILS && B::WIDE;
+        let found = match FILL == CROWDED || short || tails {
             true => self.find(backend, block, index),
             false => None,
         };
@@ -575,23 +585,31 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if index == 0 {
             return self.look_without_chains(block);
         }
-        let wide = match self.find_wide(backend, block, index, key.chain()) {
-            Some(wide) if wide.capacity <= Self::HALF_HEADS => wide,
-            _ => return self.look_far(block, key),
+        let Some(wide) = self.find_wide(backend, block, index, key.chain())
+        else {
+            return self.look_far(block, key);
         };
         let Wide { worn, capacity, span, .. } = wide;
         let shape = (capacity, worn);
-        // The heads of the last 64 entries fill the upper half.
-        let shown = capacity.min(64);
-        let from = capacity - shown;
-        let (bits, value) = (4, Self::half_head(key));
-        let heads = Heads { bits, value, capacity: shown };
-        let among = (span >> from) as u64;
-        let upper = backend.equal_heads(block, heads, among);
+        let bits = head_bits(self.cut(capacity).base, 4);
         let compare = |equal| {
             self.compare::<B, false>(backend, block, shape, bits, equal, key)
                 .unwrap_or(Answer::Maybe)
         };
+        if bits == 0 {
+            let upper = ((span >> 64) as u64, 64);
+            return match compare(upper) {
+                Answer::No => compare((span as u64, 0)),
+                answer => answer,
+            };
+        }
+        // The heads of the last 64 entries fill the upper half.
+        let shown = capacity.min(64);
+        let from = capacity - shown;
+        let value = Self::half_head(key);
+        let heads = Heads { bits, value, capacity: shown };
+        let among = (span >> from) as u64;
+        let upper = backend.equal_heads(block, heads, among);
         if compare((upper, from)) == Answer::Maybe {
             return Answer::Maybe;
         }
@@ -609,10 +627,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     fn two_words(block: &[u8; BYTES]) -> (bool, bool, u64, u64) {
         let (flag, worn, starts) = Self::starts(block);
         match FLAGS {
-            PLAIN => (flag, worn, starts, word(block, 15) >> 7),
-            CAPPED => (flag, worn, starts, word(block, 16)),
+            PLAIN => (flag, worn, starts, word(block, BYTES / 8 + 7) >> 7),
+            CAPPED => (flag, worn, starts, word(block, BYTES / 8 + 8)),
             _ => {
-                let next = word(block, 16);
+                let next = word(block, BYTES / 8 + 8);
                 (flag, worn, starts | next << 63, next >> 1)
             }
         }
@@ -692,9 +710,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         index: u64,
         chain: u32,
     ) -> Option<Wide> {
-        if BYTES != 64 {
-            return None;
-        }
         let (flag, worn, starts, rest) = Self::two_words(block);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);

@@ -204,7 +204,8 @@ pub struct Heads {
 /// one, those behind it stay. Places are counted in half bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct NewHead {
-    /// Half bytes of a head, 2 or 1.
+    /// Half bytes of a head: 2, 1, or 0 if there are no heads, which then
+    /// begin where the block ends.
     pub(crate) halves: u8,
     /// Where the heads begin, the new one counted.
     pub(crate) begin: u8,

@@ -150,7 +150,14 @@ pub(crate) fn add_head<const BYTES: usize>(
     rest: [u64; 8],
 ) {
     let (first, at) = (head.begin as usize / 2, head.at as usize / 2);
-    let old = block[at];
+    let Some(&old) = block.get(at) else {
+        // There are no heads.
+        let rest = rest.iter().flat_map(|word| word.to_le_bytes());
+        for (byte, rest) in block.iter_mut().zip(rest) {
+            *byte = rest;
+        }
+        return;
+    };
     for byte in first..at {
         let (here, next) = (block[byte], block[byte + 1]);
         block[byte] = match head.halves {

@@ -144,7 +144,7 @@ impl<const BYTES: usize> Words<'_, BYTES> {
 }
 
 /// Adds an entry to a block that has some, and whose heads stay as long as
-/// they are: `HALVES` half bytes.
+/// they are: `HALVES` half bytes, or none.
 #[inline(always)]
 fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
     backend: B,
@@ -289,8 +289,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         };
         let capacity = old + 1;
         // A block with free slots, or one that moves chains away, is taken
-        // apart.
-        if flag || capacity > self.most {
+        // apart, and once in its life one whose heads are given up.
+        let headless = Self::HALF_HEADS + 1;
+        if flag || capacity > self.most || capacity == headless {
             return Insertion::Slow;
         }
         let done = match answer {
@@ -312,7 +313,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let one = One { start, present, fraction };
         match plan.halves {
             2 => add::<B, BYTES, FLAGS, 2>(backend, block, index, plan, one),
-            _ => add::<B, BYTES, FLAGS, 1>(backend, block, index, plan, one),
+            1 => add::<B, BYTES, FLAGS, 1>(backend, block, index, plan, one),
+            _ => add::<B, BYTES, FLAGS, 0>(backend, block, index, plan, one),
         }
         done
     }
