@@ -177,6 +177,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     pub(crate) const SPILL: bool = FLAGS == CAPPED;
     /// Where the *last* plane begins.
     const FIRST: u32 = BYTES as u32 + FLAGS;
+    /// Ones in front of the *last* plane where chains are looked for. With
+    /// two the chain of rank r begins at the one of rank r, counted from 1
+    /// as a count of ones is; but of a line, words have no room for them.
+    const FRONT: u32 = if BYTES == 32 { 2 } else { 1 };
+    /// Entries of which a word has room behind them.
+    const WORD: u32 = 64 - Self::FRONT;
     /// Entries up to which heads can be bytes, and up to which they can be
     /// half of one.
     const BYTE_HEADS: u32 = Self::ARRAY / 9;
@@ -215,7 +221,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let form =
                 if FLAGS == PLAIN { Form::Plain } else { Form::Elastic };
             let shape = Shape::new(Self::BLOCK, form).with_head(Self::HEAD);
-            Tails::new(&shape, FILL == CROWDED)
+            let first = match FILL {
+                CROWDED => None,
+                _ => Some(Self::FRONT - 1),
+            };
+            Tails::new(&shape, first)
         }
         false => Tails::NONE,
     };
@@ -335,9 +345,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
 
     #[inline(always)]
     fn index(block: &[u8; BYTES]) -> u64 {
-        match BYTES {
-            64 => word(block, 0),
-            _ => word(block, 0) & 0xffff_ffff,
+        match block.first_chunk::<4>() {
+            // Not as a part of a word, which would have to be cut off.
+            Some(&bytes) if BYTES == 32 => u32::from_le_bytes(bytes).into(),
+            _ => word(block, 0),
         }
     }
 
@@ -368,7 +379,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let found = self.find_crowded(backend, block, index, key)?;
             return self.look_at_last(backend, block, found, key);
         }
-        let found = self.find(backend, block, index)?;
+        let most = match FILL {
+            HALVED => Self::HALF_HEADS,
+            _ => Self::WORD,
+        };
+        let found = self.find(backend, block, index, most)?;
         if FLAGS == CAPPED && found.flag && index >> key.chain() == 0 {
             return Some(Answer::Spilled);
         }
@@ -388,14 +403,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let through = through(index, key);
         // Of the chain itself, if there is one.
-        let rank = through.count_ones().wrapping_sub(1);
+        let rank = through.count_ones().wrapping_sub(2 - Self::FRONT);
         let marks = self.three.wrapping_shl(rank);
         let marks = backend.select(found.starts, marks);
         let span = span(marks) & all_or_none(through);
         self.look_in::<B, USUAL>(backend, block, found, span, key)
     }
 
-    /// A lookup among some of the slots.
+    /// A lookup among some of the slots, the first of which is behind the
+    /// ones in front but one.
     #[inline(always)]
     fn look_in<B: Backend, const USUAL: bool>(
         &self,
@@ -407,22 +423,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let capacity = found.capacity;
         let shape = (capacity, found.worn);
+        let before = Self::FRONT - 1;
+        let from = 0u32.wrapping_sub(before);
+        let shown = capacity + before;
         if FILL != HALVED && capacity <= self.byte_heads {
-            let heads = Heads { bits: 8, value: key.head, capacity };
-            let equal = backend.equal_heads(block, heads, span);
-            let equal = (equal, 0);
+            let heads = Heads { bits: 8, value: key.head, capacity: shown };
+            let equal = (backend.equal_heads(block, heads, span), from);
             self.compare::<B, USUAL>(backend, block, shape, 8, equal, key)
         } else if BYTES == 64 || capacity <= Self::HALF_HEADS {
             let value = Self::half_head(key);
-            let heads = Heads { bits: 4, value, capacity };
-            let equal = backend.equal_heads(block, heads, span);
-            let equal = (equal, 0);
+            let heads = Heads { bits: 4, value, capacity: shown };
+            let equal = (backend.equal_heads(block, heads, span), from);
             self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
         } else if USUAL {
             None
         } else {
             // Too many for heads: all their bits are in planes.
-            let equal = (span, 0);
+            let equal = (span, from);
             self.compare::<B, USUAL>(backend, block, shape, 0, equal, key)
         }
     }
@@ -520,42 +537,58 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
     }
 
-    /// The flags, and the *last* plane with a one in front: the chain of rank
-    /// r begins at its one of rank r.
+    /// The flags, and the *last* plane with one or two ones in front.
     #[inline(always)]
-    fn starts(block: &[u8; BYTES]) -> (bool, bool, u64) {
+    fn starts(block: &[u8; BYTES], front: u32) -> (bool, bool, u64) {
         let after = word(block, BYTES / 8);
-        match FLAGS {
-            PLAIN => (false, false, after << 1 | 1),
-            CAPPED => (after & 1 == 1, false, after | 1),
-            _ => (after & 1 == 1, after & 2 == 2, after >> 1 | 1),
-        }
+        let starts = match (FLAGS, front) {
+            (PLAIN, 1) => after << 1 | 1,
+            (PLAIN, _) => after << 2 | 3,
+            (CAPPED, 1) => after | 1,
+            (CAPPED, _) => after << 1 | 3,
+            (_, 1) => after >> 1 | 1,
+            _ => after | 3,
+        };
+        (
+            FLAGS != PLAIN && after & 1 == 1,
+            FLAGS == ELASTIC && after & 2 == 2,
+            starts,
+        )
     }
 
     /// Where chains begin and the block's capacity, if there are chains and
-    /// the *last* plane has at most 63 bits (62 behind two flags).
+    /// the *last* plane is in one word with the ones in front. (In half a
+    /// line with at most this many entries, which are fewer.)
     #[inline(always)]
     fn find<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
         index: u64,
+        most: u32,
     ) -> Option<Found> {
-        let (flag, worn, starts) = Self::starts(block);
+        let (flag, worn, starts) = Self::starts(block, Self::FRONT);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
         if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
-        // Without chains, and with 64, this is the one in front: no place
-        // for an end.
-        let total = backend.select(starts, self.one.wrapping_shl(chains));
-        if total <= 1 {
+        let last = if Self::FRONT == 1 { self.one } else { self.two };
+        let total = backend.select(starts, last.wrapping_shl(chains));
+        let end = total.trailing_zeros();
+        // Without chains, and with 64, this is a one in front: no place for
+        // an end.
+        let none = match Self::FRONT {
+            1 => total <= 1,
+            // In one comparison with the other reason not to go on.
+            _ => end.wrapping_sub(2) >= most,
+        };
+        if none {
             return None;
         }
         let capacity = match FLAGS == CAPPED && flag {
             true => self.cap,
-            false => total.trailing_zeros(),
+            false => end - (Self::FRONT - 1),
         };
         Some(Found { flag, worn, capacity, starts })
     }
@@ -573,7 +606,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let short = BYTES == 32 && FLAGS != CAPPED;
         let tails = Self::BY_TAILS && B::WIDE;
         let found = match FILL == CROWDED || short || tails {
-            true => self.find(backend, block, index),
+            true => self.find(backend, block, index, Self::WORD),
             false => None,
         };
         let answer = found.and_then(|found| {
@@ -625,7 +658,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
     #[inline(always)]
     fn two_words(block: &[u8; BYTES]) -> (bool, bool, u64, u64) {
-        let (flag, worn, starts) = Self::starts(block);
+        let (flag, worn, starts) = Self::starts(block, 1);
         match FLAGS {
             PLAIN => (flag, worn, starts, word(block, BYTES / 8 + 7) >> 7),
             CAPPED => (flag, worn, starts, word(block, BYTES / 8 + 8)),
@@ -656,7 +689,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             PLAIN => word << 2 | 3,
             _ => word | 3,
         };
-        let (flag, worn, _) = Self::starts(block);
+        let (flag, worn, _) = Self::starts(block, 1);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
         if FLAGS == ELASTIC && (index == 0 || chains > 64) {

@@ -265,9 +265,10 @@ impl Tails {
         shifts: [[0; 8]; Self::MOST],
     };
 
-    /// For blocks of a line with heads of at most so many bits. The entries
-    /// are the first 64, of blocks that have no more, or the last 64.
-    pub(crate) const fn new(shape: &Shape, last: bool) -> Self {
+    /// For the first entries, of blocks that have no more than 64 with so
+    /// many bits before the first of them that stand for none; or for the
+    /// last 64.
+    pub(crate) const fn new(shape: &Shape, before: Option<u32>) -> Self {
         let mut tails = Self::NONE;
         let mut entries = 1;
         while entries < Self::MOST {
@@ -275,7 +276,10 @@ impl Tails {
             let mut lane = 0;
             while lane < 8 {
                 let bit = cut.head + 7 - lane as u32;
-                let from = if last { entries as i32 - 64 } else { 0 };
+                let from = match before {
+                    Some(before) => -(before as i32),
+                    None => entries as i32 - 64,
+                };
                 let (first, _) = cut.row(shape, bit);
                 let place = (first as i32 + from) as usize;
                 let mut byte = 0;

@@ -315,22 +315,23 @@ fn tails_are_equal_where_entries_agree() {
     }
     let mut random = Random(7);
     let mut agreed = 0;
-    for (block, form, head, last) in [
-        (LINE, Form::Plain, 8, false),
-        (LINE, Form::Plain, 4, false),
-        (LINE, Form::Plain, 4, true),
-        (LINE, Form::Elastic, 8, false),
-        (LINE, Form::Elastic, 4, true),
-        (HALF, Form::Plain, 4, false),
-        (HALF, Form::Elastic, 4, false),
+    for (block, form, head, before) in [
+        (LINE, Form::Plain, 8, Some(0)),
+        (LINE, Form::Plain, 4, Some(0)),
+        (LINE, Form::Plain, 4, None),
+        (LINE, Form::Elastic, 8, Some(0)),
+        (LINE, Form::Elastic, 4, None),
+        (HALF, Form::Plain, 4, Some(0)),
+        (HALF, Form::Plain, 4, Some(1)),
+        (HALF, Form::Elastic, 4, Some(1)),
     ] {
         let shape = Shape::new(block, form).with_head(head);
-        let tails = Tails::new(&shape, last);
+        let tails = Tails::new(&shape, before.map(i32::unsigned_abs));
         // The first 64 are asked for only if there are no others. From the
         // last on heads begin to be too long.
         let most = match block {
             HALF => 44,
-            _ if last => 89,
+            _ if before.is_none() => 89,
             _ => 64,
         };
         for entries in Tails::least(shape.block, head)..=most {
@@ -351,7 +352,7 @@ fn tails_are_equal_where_entries_agree() {
                 let vague = turn % 2 == 1;
                 let wanted = Tail { entries, bits, vague };
                 let found = equal(Scalar, &block, &tails, wanted);
-                let from = if last { entries as i32 - 64 } else { 0 };
+                let from = before.map_or(entries as i32 - 64, |n: i32| -n);
                 let mut here = 0;
                 for bit in 0..64 {
                     let slot = usize::try_from(from + bit).ok();

@@ -253,12 +253,13 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let key = Self::key(chain, fraction);
         let (flag, old, start, answer) = if let Some(found) =
-            self.find(backend, block, index)
+            self.find(backend, block, index, Self::WORD)
         {
             // Of the chain, whether there is one or not: where it begins or
             // would begin.
             let rank = (index & ((1 << chain) - 1)).count_ones();
-            let marks = self.three.wrapping_shl(rank);
+            let before = Self::FRONT - 1;
+            let marks = self.three.wrapping_shl(rank + before);
             let marks = backend.select(found.starts, marks);
             let present = index >> chain & 1;
             let span = span(marks) & present.wrapping_neg();
@@ -275,7 +276,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 Some(answer) => answer,
                 None => backend.outline(LookHarder(self, block, key)),
             };
-            let start = marks.trailing_zeros();
+            let start = marks.trailing_zeros() - before;
             (found.flag || found.worn, found.capacity, start, answer)
         } else if let Some(wide) = self.find_wide(backend, block, index, chain)
         {
