@@ -30,8 +30,13 @@ fn main() -> tamis::Result<()> {
     paths("split", || {
         Split::builder().items(items).bits_per_key(bits).build()
     })?;
-    for (name, fpr) in [("tinyset 1%", 0.01), ("tinyset 0.1%", 0.001)] {
-        let tinyset = TinySet::builder().items(items).fpr(fpr).resolve()?;
+    for (name, block_bits, fpr) in [
+        ("tinyset 1%", 512, 0.01),
+        ("tinyset-half 1%", 256, 0.01),
+        ("tinyset 0.1%", 512, 0.001),
+    ] {
+        let tinyset = TinySet::builder().items(items).fpr(fpr);
+        let tinyset = tinyset.block_bits(block_bits).resolve()?;
         paths(name, || tinyset.build())?;
     }
     let bits = BALANCED_BITS;

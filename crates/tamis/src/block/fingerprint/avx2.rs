@@ -12,10 +12,10 @@ use core::arch::x86_64::{
     _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32,
     _mm256_setr_epi32, _mm256_setr_epi64x, _mm256_setzero_si256,
-    _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
-    _mm256_srli_epi32, _mm256_srli_epi64, _mm256_srlv_epi32,
-    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
-    _mm256_zextsi128_si256, _pdep_u64,
+    _mm256_slli_epi16, _mm256_slli_epi32, _mm256_slli_epi64,
+    _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_srli_epi64,
+    _mm256_srlv_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm256_xor_si256, _mm256_zextsi128_si256, _pdep_u64,
 };
 
 use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, scalar};
@@ -56,8 +56,9 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     } else {
         equal_nibbles(proof, upper, heads.value)
     };
-    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    // Those of the last entries, to the end; what is behind them is not
+    // among any. (A shift to the right would be by what is missing to 64.)
+    equal.rotate_left(heads.capacity) & among
 }
 
 /// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
@@ -71,7 +72,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
 ) -> u64 {
     let lower = half(proof, &block[..32]);
     let equal = equal_nibbles(proof, lower, heads.value);
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    equal.rotate_left(heads.capacity) & among
 }
 
 /// Which of 32 bytes are equal to `value`.
@@ -85,12 +86,12 @@ fn equal_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// Half bytes, in both halves of a byte.
+/// Half bytes in both halves of a byte, with their highest bits inverted.
 static TWICE: [u8; 16] = {
     let mut bytes = [0; 16];
     let mut value = 0;
     while value < 16 {
-        bytes[value] = value as u8 * 0x11;
+        bytes[value] = value as u8 * 0x11 ^ 0x88;
         value += 1;
     }
     bytes
@@ -104,16 +105,18 @@ fn equal_nibbles(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
         // Read from memory into all lanes is one instruction; from a
         // register it would be two, and slow ones.
         let value = _mm256_set1_epi8(TWICE[usize::from(value % 16)] as i8);
-        let low_mask = _mm256_set1_epi8(0x0f);
-        let zero = _mm256_setzero_si256();
-        let differs = _mm256_xor_si256(bytes, value);
-        let low = _mm256_and_si256(differs, low_mask);
-        let high = _mm256_andnot_si256(low_mask, differs);
-        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, zero));
-        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, zero));
+        // Where they are equal, the highest bit only: a byte that begins
+        // with such a half is less than all that do not, as a signed one.
+        let high = _mm256_xor_si256(bytes, value);
+        let low = _mm256_slli_epi16::<4>(high);
+        let least = _mm256_set1_epi8(0x90_u8 as i8);
+        let low = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, low));
+        let high = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, high));
         const EVEN: u64 = 0x5555_5555_5555_5555;
-        _pdep_u64(u64::from(low as u32), EVEN)
-            | _pdep_u64(u64::from(high as u32), !EVEN)
+        let low = _pdep_u64(u64::from(low as u32), EVEN);
+        let high = _pdep_u64(u64::from(high as u32), EVEN);
+        // One constant, and one instruction for both.
+        low + 2 * high
     }
 }
 

@@ -53,8 +53,8 @@ pub(crate) fn equal_heads<const BYTES: usize>(
     } else {
         equal_nibbles(proof, &block[BYTES - 32..], heads.value)
     };
-    // A capacity of 64 shifts by 0, which is right; 0 has no entries.
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    // As with AVX2.
+    equal.rotate_left(heads.capacity) & among
 }
 
 /// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
@@ -67,7 +67,7 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
     among: u64,
 ) -> u64 {
     let equal = equal_nibbles(proof, &block[..32], heads.value);
-    equal >> (heads.capacity.wrapping_neg() & 63) & among
+    equal.rotate_left(heads.capacity) & among
 }
 
 /// Which of 64 bytes are equal to `value`.

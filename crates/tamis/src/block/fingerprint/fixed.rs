@@ -586,10 +586,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if none {
             return None;
         }
-        let capacity = match FLAGS == CAPPED && flag {
-            true => self.cap,
-            false => end - (Self::FRONT - 1),
-        };
+        let mut capacity = end - (Self::FRONT - 1);
+        if FLAGS == CAPPED && flag {
+            // Damaged: there are no heads behind those of the cap.
+            if capacity > self.cap {
+                return None;
+            }
+            capacity = self.cap;
+        }
         Some(Found { flag, worn, capacity, starts })
     }
 
