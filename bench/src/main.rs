@@ -26,8 +26,8 @@ use race::{CHUNK, Cell, Effort, race};
 use roofline::Roofline;
 use subject::Result;
 use subjects::ours::{
-    Balanced, Blocked, BlockedAsSbbf, Bloom, Ours, RemovableTinySet, Split,
-    TinySet, TinySetAsSbbf,
+    Balanced, Blocked, BlockedAsSbbf, Bloom, HalfTinySet, Ours,
+    RemovableTinySet, Split, TinySet, TinySetAsSbbf,
 };
 use subjects::peers::{
     AtomicFastBloom, BloomFilter, CuckooFilter, FastBloom, Fuse, QFilter, Sbbf,
@@ -154,6 +154,7 @@ fn contenders() -> Vec<Box<dyn Contender>> {
         Entry::<Ours<Balanced>>::boxed(),
         Entry::<Ours<TinySet>>::boxed(),
         Entry::<Ours<TinySetAsSbbf>>::boxed(),
+        Entry::<Ours<HalfTinySet>>::boxed(),
         Entry::<Ours<RemovableTinySet>>::boxed(),
         Entry::<Sbbf>::boxed(),
         Entry::<FastBloom>::boxed(),

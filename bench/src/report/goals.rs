@@ -24,7 +24,7 @@ const CACHES: &[Size] = &[Size::L2, Size::L3];
 const MEMORY: &[Size] = &[Size::Dram];
 const HASHES: &[KeyType] = &[KeyType::Hash];
 
-const GOALS: [Goal; 19] = [
+const GOALS: [Goal; 25] = [
     roofline("blocked", &["miss"], |_| Ok(1.15)),
     roofline("split", &["miss"], |_| Ok(1.15)),
     sbbf("blocked-as-sbbf", &["miss"], Mode::Batch, |_| Ok(1.6)),
@@ -41,6 +41,12 @@ const GOALS: [Goal; 19] = [
     sbbf("tinyset-as-sbbf", &["hit"], Mode::Batch, |_| Ok(4.0)),
     sbbf("tinyset-as-sbbf", &["miss"], Mode::Single, |_| Ok(3.0)),
     sbbf("tinyset-as-sbbf", &["hit"], Mode::Single, |_| Ok(4.0)),
+    ahead("tinyset-half", "qfilter", &["hit", "miss", "insert"]),
+    ahead("tinyset-half", "cuckoofilter", &["hit", "miss", "insert"]),
+    sbbf("tinyset-half", &["miss"], Mode::Batch, |_| Ok(3.0)),
+    sbbf("tinyset-half", &["hit"], Mode::Batch, |_| Ok(4.0)),
+    sbbf("tinyset-half", &["miss"], Mode::Single, |_| Ok(3.0)),
+    sbbf("tinyset-half", &["hit"], Mode::Single, |_| Ok(4.0)),
     roofline("tinyset", &["miss"], |_| Ok(1.6)),
     roofline("tinyset", &["hit"], |_| Ok(2.0)),
     roofline("balanced", &["miss"], |target| {

@@ -131,6 +131,26 @@ impl Kind for TinySetAsSbbf {
     }
 }
 
+/// Fingerprints in half lines: a little more memory, and lookups that never
+/// meet more entries than a word has bits.
+pub(crate) struct HalfTinySet;
+
+impl Kind for HalfTinySet {
+    const NAME: &'static str = "tinyset-half";
+
+    type Filter = tamis::TinySet;
+
+    /// At lower rates whole lines are never that full.
+    fn takes_part(fpr: f64) -> bool {
+        fpr >= 0.01
+    }
+
+    fn design(items: u64, fpr: f64) -> Result<Make<tamis::TinySet>> {
+        let builder = tamis::TinySet::builder().items(items).fpr(fpr);
+        tinyset(builder.block_bits(256))
+    }
+}
+
 /// Fingerprints that can be removed.
 pub(crate) struct RemovableTinySet;
 

@@ -397,6 +397,30 @@ fn a_union_is_what_inserting_both_would_have_given() {
     }
 }
 
+/// How long heads are is a matter of speed, and none of what can be merged.
+#[test]
+fn filters_with_heads_of_other_lengths_can_be_merged() {
+    let roomy = TinySet::builder().items(920).bits_per_key(13.0);
+    let crowded = TinySet::builder().items(1200).bits_per_key(10.2);
+    let build = |builder: TinySetBuilder, from, to| {
+        let mut filter = builder.build().unwrap();
+        insert(&mut filter, from, to);
+        filter
+    };
+    for (left, right) in [(roomy, crowded), (crowded, roomy)] {
+        let (mut left, right) = (build(left, 0, 500), build(right, 500, 900));
+        assert_eq!(left.block_count(), right.block_count());
+        let head = |filter: &TinySet| filter.to_bytes()[108];
+        assert_ne!(head(&left), head(&right));
+        let predicted = left.merged_fpr(&right).unwrap();
+        left.merge(&right).unwrap();
+        let merged = left.stats().expected_fpr;
+        assert_close(merged, predicted, ROUNDING, "head");
+        assert_holds(&left, 0..900);
+        left.verify().unwrap();
+    }
+}
+
 #[test]
 fn a_fold_is_what_half_the_blocks_would_have_given() {
     for (which, tolerance) in WAYS {

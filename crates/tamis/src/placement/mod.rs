@@ -29,8 +29,16 @@ pub(crate) use single::Single;
 /// number of blocks halves every index.
 #[inline(always)]
 pub(crate) fn reduce(hash: u64, blocks: u64) -> u64 {
+    address(hash, blocks).0
+}
+
+/// The same, and what of the hash is left, as a binary fraction:
+/// `hash * blocks / 2^64`, before and behind the point.
+#[inline(always)]
+pub(crate) fn address(hash: u64, blocks: u64) -> (u64, u64) {
     // The product is below 2^64 * blocks, so the result is below blocks.
-    ((u128::from(hash) * u128::from(blocks)) >> 64) as u64
+    let product = u128::from(hash) * u128::from(blocks);
+    ((product >> 64) as u64, product as u64)
 }
 
 #[cfg(test)]

@@ -265,8 +265,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let most = match (remainder_bits, shape.form) {
             (..Block::REMAINDER_BITS, _) => 0, // Nobody builds these.
             (_, Form::Capped(cap)) => cap.min(Self::HALF_HEADS),
-            // Each needs a bit of *last* and one of fingerprint.
-            _ => (Self::ARRAY / 2).min(MOST as u32 - 1),
+            // Beyond these there are no heads.
+            _ => Self::HALF_HEADS,
         };
         (same && cap < 64).then_some(Self {
             longest: remainder_bits,
@@ -663,13 +663,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     #[inline(always)]
     fn two_words(block: &[u8; BYTES]) -> (bool, bool, u64, u64) {
         let (flag, worn, starts) = Self::starts(block, 1);
+        let next = word(block, BYTES / 8 + 8);
         match FLAGS {
-            PLAIN => (flag, worn, starts, word(block, BYTES / 8 + 7) >> 7),
-            CAPPED => (flag, worn, starts, word(block, BYTES / 8 + 8)),
-            _ => {
-                let next = word(block, BYTES / 8 + 8);
-                (flag, worn, starts | next << 63, next >> 1)
+            PLAIN => {
+                let before = word(block, BYTES / 8);
+                (flag, worn, starts, next << 1 | before >> 63)
             }
+            CAPPED => (flag, worn, starts, next),
+            _ => (flag, worn, starts | next << 63, next >> 1),
         }
     }
 
@@ -737,8 +738,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         Some(Crowd { worn, capacity, last })
     }
 
-    /// Like [`find`](Self::find), if the *last* plane has more bits than a
-    /// word, but less than two.
+    /// Like [`find`](Self::find), if the *last* plane ends before the second
+    /// word does.
     #[inline(always)]
     fn find_wide<B: Backend>(
         &self,
@@ -750,18 +751,15 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let (flag, worn, starts, rest) = Self::two_words(block);
         let phantom = FLAGS == ELASTIC && flag;
         let chains = index.count_ones() + u32::from(phantom);
-        let passed = starts.count_ones();
         let rank = (index & ((1 << chain) - 1)).count_ones();
-        let ahead = 1u64.checked_shl(chains.checked_sub(passed)?)?;
-        let total = backend.select(rest, ahead);
+        let words = (starts, rest, starts.count_ones());
+        // At most 65.
+        let total = select_wide(backend, words, 1 << chains);
         if total == 0 {
             return None;
         }
-        let capacity = 64 + total.trailing_zeros();
-        let ranks = 3u128 << rank;
-        let low = backend.select(starts, ranks as u64);
-        let high = backend.select(rest, (ranks >> passed) as u64);
-        let marks = u128::from(low) | u128::from(high) << 64;
+        let capacity = total.trailing_zeros();
+        let marks = select_wide(backend, words, 3 << rank);
         let start = marks & marks.wrapping_neg();
         let present = u128::from(index >> chain & 1);
         let span = marks.wrapping_sub(start << 1) & present.wrapping_neg();
@@ -868,6 +866,18 @@ struct Wide {
     capacity: u32,
     span: u128,
     start: u32,
+}
+
+/// [`Backend::select`] in two words, the first of which has so many ones.
+#[inline(always)]
+fn select_wide<B: Backend>(
+    backend: B,
+    (low, high, passed): (u64, u64, u32),
+    ranks: u128,
+) -> u128 {
+    let low = backend.select(low, ranks as u64);
+    let high = backend.select(high, (ranks >> passed) as u64);
+    u128::from(low) | u128::from(high) << 64
 }
 
 /// The chains up to that of a key, which is the highest bit.

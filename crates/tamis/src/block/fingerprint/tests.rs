@@ -298,6 +298,34 @@ fn the_fast_way_does_what_the_reference_does() {
     same(Shape::new(HALF, Form::Elastic), 1234, 230);
 }
 
+/// A block is taken apart for the entry with which it loses its heads, and
+/// for no other.
+#[test]
+fn blocks_without_heads_are_filled_in_place() {
+    for (block, heads, most) in [(LINE, 89, 127), (HALF, 44, 112)] {
+        for form in [Form::Plain, Form::Elastic] {
+            let shape = Shape::new(block, form).with_head(4);
+            // Two words are looked at, with a one in front and the flags.
+            let most = most.min(shape.block.array_bits() / 2);
+            let most = most.min(128 - form.flags());
+            for fast in ways(shape) {
+                let mut random = Random(11);
+                let mut state = State::Holding(Contents::default());
+                for entries in 1..=most {
+                    let chain = shape.chain(random.next());
+                    let fraction = random.next();
+                    let mut block = written(&shape, &state);
+                    let done = fast.insert(&mut block, chain, fraction);
+                    let slow = done == Insertion::Slow;
+                    assert_eq!(slow, entries == heads + 1, "{entries}");
+                    let entry = Entry::new(chain, fraction);
+                    state = state.insert(&shape, entry);
+                }
+            }
+        }
+    }
+}
+
 /// All tails at once, on every backend, against entries taken apart.
 #[test]
 fn tails_are_equal_where_entries_agree() {

@@ -46,6 +46,11 @@ pub struct TinySetBuilder {
 /// chance.
 const MOST_READS: f64 = 1.055;
 
+/// Bits of the array for each key from which on heads are bytes. An entry
+/// with such a head takes 9 of them; where the mean is less than this, more
+/// than one block in ten has less.
+const LEAST_FOR_BYTES: f64 = 10.8;
+
 /// What decides the size.
 #[derive(Debug, Clone, Copy)]
 enum Size {
@@ -283,10 +288,11 @@ impl TinySetBuilder {
             }
             _ => return Err(self.unsized_error()),
         };
-        // In blocks that mostly have no room for heads of a byte none gets
+        // Where many blocks have no room for heads of a byte none gets
         // them: a lookup would have to guess which kind it meets.
         let load = f64::from(self.block_bits) / prediction.bits_per_key;
-        let crowded = 10.0 * load > f64::from(shape.block.array_bits());
+        let array = f64::from(shape.block.array_bits());
+        let crowded = LEAST_FOR_BYTES * load > array;
         let shape = shape.with_head(if crowded { 4 } else { 8 });
         Ok(Design { shape, ratio: None, prediction, bits_per_key })
     }

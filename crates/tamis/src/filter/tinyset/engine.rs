@@ -11,6 +11,7 @@ use crate::block::fingerprint::{
     ANY, Answer, Entry, Expected, Fixed, Form, Insertion, Key, Repeats, Shape,
     State,
 };
+use crate::placement::{Range, address};
 use crate::simd::{Backend, Task, dispatch, prefetch};
 use crate::storage::{Anywhere, Owned, block_at};
 
@@ -34,6 +35,18 @@ pub(super) trait Blocks: Copy {
         units: &'a mut [Self::Unit],
         block: u64,
     ) -> &'a mut Self::Raw;
+
+    /// How many blocks a hash chooses from, if `count` are of the first
+    /// level.
+    fn count(units: Range<'_, Self::Unit>, count: u64) -> u64;
+
+    /// The block that it chooses, and what is left of it.
+    fn choose<'a>(
+        &self,
+        units: Range<'a, Self::Unit>,
+        count: u64,
+        hash: u64,
+    ) -> (&'a Self::Raw, u64);
 
     /// One block of data of which all blocks are whole, if it is there.
     fn of_data<'a>(&self, data: &'a [u8], block: u64)
@@ -105,6 +118,28 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         block: u64,
     ) -> &'a mut Self::Raw {
         &mut units[block as usize]
+    }
+
+    /// Where there is one level, as many as there are: then it is known that
+    /// the one which is chosen is there.
+    #[inline(always)]
+    fn count(units: Range<'_, [u8; BYTES]>, count: u64) -> u64 {
+        if Self::SPILL { count } else { units.all().len() as u64 }
+    }
+
+    #[inline(always)]
+    fn choose<'a>(
+        &self,
+        units: Range<'a, [u8; BYTES]>,
+        count: u64,
+        hash: u64,
+    ) -> (&'a Self::Raw, u64) {
+        if Self::SPILL {
+            let (block, rest) = address(hash, count);
+            (self.get(units.all(), block), rest)
+        } else {
+            units.choose_and_rest(hash)
+        }
     }
 
     #[inline(always)]
@@ -212,6 +247,20 @@ impl Blocks for Shape {
         &mut units[start..start + self.bytes()]
     }
 
+    fn count(_: Range<'_, u8>, count: u64) -> u64 {
+        count
+    }
+
+    fn choose<'a>(
+        &self,
+        units: Range<'a, u8>,
+        count: u64,
+        hash: u64,
+    ) -> (&'a [u8], u64) {
+        let (block, rest) = address(hash, count);
+        (self.get(units.all(), block), rest)
+    }
+
     fn of_data<'a>(&self, _: &'a [u8], _: u64) -> Option<&'a [u8]> {
         None
     }
@@ -297,7 +346,7 @@ pub(super) struct View<'a, C: Blocks> {
     /// Of the first level.
     count: u64,
     blocks: &'a C,
-    units: &'a [C::Unit],
+    units: Range<'a, C::Unit>,
 }
 
 impl<'a, C: Blocks> View<'a, C> {
@@ -308,14 +357,24 @@ impl<'a, C: Blocks> View<'a, C> {
         bytes: &'a [u8],
     ) -> Self {
         // Whole blocks: the length was checked when the filter was made.
-        let units = bytemuck::cast_slice(bytes);
+        let units = Range::new(bytemuck::cast_slice(bytes))
+            .expect("a filter has blocks");
         Self { geometry, count: geometry.blocks, blocks, units }
     }
 
     /// All blocks.
     #[inline(always)]
     fn data(&self) -> &'a [u8] {
-        bytemuck::cast_slice(self.units)
+        bytemuck::cast_slice(self.units.all())
+    }
+
+    /// How many blocks a hash chooses from: known to be there, where that is
+    /// all of them.
+    #[inline(always)]
+    fn count(&self) -> u64 {
+        let count = C::count(self.units, self.count);
+        debug_assert_eq!(count, self.count);
+        count
     }
 
     /// Where a block begins.
@@ -332,7 +391,7 @@ impl<'a, C: Blocks> View<'a, C> {
         (block, chain, fraction): (u64, u32, u64),
     ) -> Answer {
         let (block, chain) = self.geometry.second_address(block, chain);
-        let raw = self.blocks.get(self.units, block);
+        let raw = self.blocks.get(self.units.all(), block);
         match self.blocks.of_second(self.geometry.second_shape()) {
             Some(blocks) => {
                 let key = C::Second::key(chain, fraction);
@@ -352,7 +411,7 @@ impl<'a, C: Blocks> Staged for View<'a, C> {
 
     #[inline(always)]
     fn bytes(&self) -> usize {
-        size_of_val(self.units)
+        size_of_val(self.units.all())
     }
 
     #[inline(always)]
@@ -374,15 +433,14 @@ impl<'a, C: Blocks> Staged for View<'a, C> {
 impl<C: Blocks> Unplanned for View<'_, C> {
     #[inline(always)]
     fn ask<const CACHED: bool>(&self, hash: u64) {
-        let (block, _) = address(hash, self.count);
+        let (block, _) = address(hash, self.count());
         prefetch::<CACHED>(self.data(), self.offset(block) as usize);
     }
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
-        let (block, fraction) = address(hash, self.count);
+        let (raw, fraction) = self.blocks.choose(self.units, self.count, hash);
         let key = C::key(self.blocks.chain(hash), fraction);
-        let raw = self.blocks.get(self.units, block);
         self.blocks.look(backend, raw, key).into()
     }
 }
@@ -430,7 +488,7 @@ impl<C: Blocks> Together for InRows<'_, C> {
 
     #[inline(always)]
     fn bytes(&self) -> usize {
-        size_of_val(self.view.units)
+        size_of_val(self.view.units.all())
     }
 
     #[inline(always)]
@@ -522,14 +580,6 @@ impl<C: Blocks> Task for InSecond<'_, C> {
     fn run<B: Backend>(self, backend: B) -> Answer {
         self.view.second(backend, self.key)
     }
-}
-
-/// The block of a key and the fraction its fingerprint is cut from:
-/// `hash * blocks / 2^64`, before and behind the point.
-#[inline(always)]
-pub(super) fn address(hash: u64, blocks: u64) -> (u64, u64) {
-    let product = u128::from(hash) * u128::from(blocks);
-    ((product >> 64) as u64, product as u64)
 }
 
 /// Many lookups; `found` is overwritten.

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Range;
 
-use engine::{Blocks, Store, View, address};
+use engine::{Blocks, Store, View};
 use geometry::{Geometry, InWay, Way, by_way};
 
 use super::{
@@ -25,6 +25,7 @@ use crate::block::fingerprint::{Answer, Form, Insertion, Shape, State};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
+use crate::placement::address;
 use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
 use crate::storage::Owned;
 
@@ -449,7 +450,6 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 ("block bits", block.block_bits.into()),
                 ("chains", block.chains.into()),
                 ("remainder bits", block.remainder_bits.into()),
-                ("head bits", geometry.shape.head.into()),
                 ("elastic form", form),
                 ("removable mode", geometry.removable.into()),
                 ("repeats", geometry.repeats.into()),

@@ -1,8 +1,10 @@
 //! One more entry in a block, without taking it apart.
 
-use super::{Answer, CROWDED, Fixed, LINE, LookHarder, MOST, span, top, word};
+use super::{
+    Answer, CAPPED, CROWDED, Fixed, LINE, LookHarder, MOST, span, top, word,
+};
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
-use crate::simd::Backend;
+use crate::simd::{Backend, Task};
 use tamis_theory::tinyset::Block;
 
 /// What to do about keys that may be there already.
@@ -203,6 +205,26 @@ fn in_front<const BYTES: usize>(
     [x, y, z, c >> 32, 0, 0, 0, 0]
 }
 
+/// [`add`] to a block without heads, out of line: few blocks have none.
+struct Headless<'a, const BYTES: usize, const FLAGS: u32> {
+    block: &'a mut [u8; BYTES],
+    index: u64,
+    plan: &'static Plan,
+    one: One,
+}
+
+impl<const BYTES: usize, const FLAGS: u32> Task
+    for Headless<'_, BYTES, FLAGS>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) {
+        let Self { block, index, plan, one } = self;
+        add::<B, BYTES, FLAGS, 0>(backend, block, index, plan, one);
+    }
+}
+
 impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     Fixed<BYTES, FLAGS, FILL>
 {
@@ -290,9 +312,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         };
         let capacity = old + 1;
         // A block with free slots, or one that moves chains away, is taken
-        // apart, and once in its life one whose heads are given up.
-        let headless = Self::HALF_HEADS + 1;
-        if flag || capacity > self.most || capacity == headless {
+        // apart.
+        if flag || capacity > self.most && !self.is_headless(capacity) {
             return Insertion::Slow;
         }
         let done = match answer {
@@ -315,9 +336,25 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         match plan.halves {
             2 => add::<B, BYTES, FLAGS, 2>(backend, block, index, plan, one),
             1 => add::<B, BYTES, FLAGS, 1>(backend, block, index, plan, one),
-            _ => add::<B, BYTES, FLAGS, 0>(backend, block, index, plan, one),
+            _ => backend.outline(Headless::<BYTES, FLAGS> {
+                block,
+                index,
+                plan,
+                one,
+            }),
         }
         done
+    }
+
+    /// Whether an entry can be added in place to a block that has no heads
+    /// any more: not the one with which it loses them.
+    #[inline(always)]
+    fn is_headless(&self, capacity: u32) -> bool {
+        // Each entry needs a bit of *last* and one of fingerprint.
+        let most = (Self::ARRAY / 2).min(MOST as u32 - 1);
+        FLAGS != CAPPED
+            && self.most == Self::HALF_HEADS
+            && (Self::HALF_HEADS + 2..=most).contains(&capacity)
     }
 
     /// Stores a key in a block without chains, if that is because it is
