@@ -131,7 +131,9 @@ each section gives.
   the target. Bits per key are the bytes the allocator gave out, the rate is
   measured with keys that are not members. `!` marks a rate that misses the
   target: the fingerprints of cuckoofilter have 8 bits, whatever is wanted.
-  `blocked-as-sbbf` and `tinyset-as-sbbf` have the memory of sbbf-rs.
+  `blocked-as-sbbf` and `tinyset-as-sbbf` have the memory of sbbf-rs, and
+  `tinyset-half` has blocks of half a line, which takes a little more memory
+  than lines do.
 * **Hashes** are 64-bit hashes given to the filter. bloomfilter and
   cuckoofilter take none, and hash them once more. Integers and strings (20
   bytes) are hashed by the filter with what its crate uses; sbbf-rs and xorf

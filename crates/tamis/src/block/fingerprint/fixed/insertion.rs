@@ -54,6 +54,7 @@ pub(super) struct Plan {
     halves: u8,
     begin: u8,
     lanes: Lanes,
+    parts: [Part; WORDS],
 }
 
 impl Plan {
@@ -65,6 +66,12 @@ impl Plan {
             stride |= 1 << at;
             at += capacity;
         }
+        let mut parts = [Part::new(block, capacity, 0); WORDS];
+        let mut word = 1;
+        while word < WORDS {
+            parts[word] = Part::new(block, capacity, word);
+            word += 1;
+        }
         let tail = base - head;
         Self {
             stride,
@@ -75,73 +82,94 @@ impl Plan {
             halves: (head / 4) as u8,
             begin: ((block.block_bits - head * capacity) / 4) as u8,
             lanes: Lanes::new(block, capacity),
+            parts,
         }
     }
 }
 
-/// The words of a block's planes, moved apart: for few entries.
-struct Words<'a, const BYTES: usize> {
-    block: &'a [u8; BYTES],
-    plan: &'static Plan,
-    /// Where the first gap of the next word is.
-    gap: u32,
-    /// What comes into it and the gaps behind it.
-    new: u64,
-    /// How many bits there is less room for, and the word they are from.
-    moved: u32,
-    before: u64,
+/// Bits of the new entry, seen from a word of a block's flags and planes: in
+/// a row of bits that stand `capacity` apart, if the first stood in the first
+/// slot.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// How many come before the word; more than any entry has are as good as
+    /// all.
+    passed: u8,
+    /// The place of the word behind the last of those.
+    skew: i8,
 }
 
-impl<const BYTES: usize> Words<'_, BYTES> {
+impl Part {
+    const fn new(block: Block, capacity: u32, at: usize) -> Self {
+        let place = (64 * at as u32).saturating_sub(block.flag_bits);
+        if capacity == 0 {
+            return Self { passed: 0, skew: 0 };
+        }
+        let passed = place / capacity;
+        let passed = if passed > 62 { 62 } else { passed as u8 };
+        Self { passed, skew: (place % capacity) as i8 }
+    }
+}
+
+/// The words of a block's planes, moved apart: no more entries than a word
+/// has bits.
+struct Words<'a, const BYTES: usize, const FLAGS: u32> {
+    block: &'a [u8; BYTES],
+    plan: &'static Plan,
+    /// The slot of the new entry.
+    start: u32,
+    /// Its bits in the planes, that of the first plane lowest.
+    new: u64,
+}
+
+impl<const BYTES: usize, const FLAGS: u32> Words<'_, BYTES, FLAGS> {
     /// The flags and planes of a block with one more bit in each plane. What
     /// is there behind them is not cut off.
     ///
     /// The planes are one row of bits, moved apart at every slot that the
     /// new entry takes.
     #[inline(always)]
-    fn all<B: Backend, const HALVES: u8>(
-        mut self,
-        backend: B,
-    ) -> [u64; WORDS] {
-        let bits = self.plan.bits;
+    fn all<B: Backend, const HALVES: u8>(&self, backend: B) -> [u64; WORDS] {
         let mut planes = [0; WORDS];
-        planes[0] = self.next(backend, 0);
-        planes[1] = self.next(backend, 1);
-        // How many words there are changes from block to block, and every
-        // test would be guessed wrong now and then. With heads of a byte
-        // there are never more than five; of few entries not all five can be
-        // made, since so many of their bits move.
-        if HALVES == 2 && bits > 4 * 19 + 2 || bits > 128 {
-            planes[2] = self.next(backend, 2);
-            if BYTES == 64 {
-                planes[3] = self.next(backend, 3);
-                planes[4] = self.next(backend, 4);
-                if HALVES == 1 {
-                    planes[5] = self.next(backend, 5);
-                }
+        planes[0] = self.get(backend, 0);
+        planes[1] = self.get(backend, 1);
+        planes[2] = self.get(backend, 2);
+        if BYTES == 64 {
+            planes[3] = self.get(backend, 3);
+            planes[4] = self.get(backend, 4);
+            // With heads of a byte there are never more than five.
+            if HALVES == 1 {
+                planes[5] = self.get(backend, 5);
             }
         }
         planes
     }
 
+    /// One of them. None waits for another: how many bits come before it
+    /// follows from the slot.
     // A method and not a closure: a closure could become a function of its
     // own, without the instructions of the backend.
     #[inline(always)]
-    fn next<B: Backend>(&mut self, backend: B, at: usize) -> u64 {
-        let here = word(self.block, BYTES / 8 + 8 * at);
-        let gaps = self.plan.stride << self.gap;
-        // None before the first word, at least one later.
-        let rest = self.before.wrapping_shr(self.moved.wrapping_neg());
-        let bits = here << self.moved ^ rest;
-        let next = backend.apart(bits, gaps) | backend.select(gaps, self.new);
-        self.before = here;
-        // Fewer than 64: there are at least two entries.
-        let taken = gaps.count_ones();
-        self.new >>= taken;
-        self.moved += taken;
-        let capacity = u32::from(self.plan.capacity);
-        self.gap = (capacity - 1).wrapping_sub(gaps.leading_zeros());
-        next
+    fn get<B: Backend>(&self, backend: B, at: usize) -> u64 {
+        let Self { block, plan, start, new } = *self;
+        let here = word(block, BYTES / 8 + 8 * at);
+        if at == 0 {
+            let gaps = plan.stride.wrapping_shl(FLAGS + start);
+            return backend.apart(here, gaps) | backend.select(gaps, new);
+        }
+        let Part { passed, skew } = plan.parts[at];
+        let gap = start.wrapping_sub(skew as u32);
+        // All ones if the word begins behind the slot, which nobody can
+        // guess: no branch.
+        let late = (gap as i32 >> 31) as u32;
+        let passed = u32::from(passed).wrapping_sub(late);
+        let gap = gap.wrapping_add(u32::from(plan.capacity) & late);
+        let gaps = plan.stride.wrapping_shl(gap);
+        let before = word(block, BYTES / 8 + 8 * at - 8);
+        let rest = (before >> 1).wrapping_shr(63 ^ passed);
+        let bits = here.wrapping_shl(passed) | rest;
+        let new = new.wrapping_shr(passed);
+        backend.apart(bits, gaps) | backend.select(gaps, new)
     }
 }
 
@@ -159,8 +187,6 @@ fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
     // Of the tail as many bits as this entry has, at most 24.
     let tail = (fraction << (4 * HALVES) >> 33) as u32;
     let bits = u32::from(plan.tail) + u32::from(start < plan.wide.into());
-    let new = tail | u32::from(!present) << 31;
-    let new = new & !(u32::MAX >> ((bits + 1) & 31));
     let value = top(fraction, 8);
     let head = NewHead {
         halves: HALVES,
@@ -172,20 +198,21 @@ fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
         },
     };
     let capacity = u32::from(plan.capacity);
-    if capacity >= MANY {
+    // The words of half a line are few, and take less than to guess which
+    // way is a block's.
+    if HALVES == 0 || BYTES == 64 && capacity >= MANY {
+        let new = (tail | u32::from(!present) << 31)
+            & !(u32::MAX >> ((bits + 1) & 31));
         let lanes = &plan.lanes;
         let entry = NewEntry { index, start, new, capacity, lanes, head };
         backend.add_entry(block, entry);
         return;
     }
-    let words = Words::<BYTES> {
-        block,
-        plan,
-        gap: FLAGS + start,
-        new: new.reverse_bits().into(),
-        moved: 0,
-        before: 0,
-    };
+    // The tail the other way round before it is cut: that need not wait for
+    // the block.
+    let new = tail.reverse_bits() | u32::from(!present);
+    let new = u64::from(new) & ((2 << bits) - 1);
+    let words = Words::<BYTES, FLAGS> { block, plan, start, new };
     let rest = in_front::<BYTES>(index, words.all::<B, HALVES>(backend));
     backend.add_head(block, head, rest);
 }
