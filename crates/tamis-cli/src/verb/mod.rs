@@ -181,7 +181,8 @@ impl Size {
 /// The size of a block, one way or the other.
 #[derive(clap::Args)]
 pub(crate) struct BlockSize {
-    /// Bytes in a block: 64 (a cache line) or 32 [default: 64]
+    /// Bytes in a block: 64 (a cache line) or 32, with which tinyset is
+    /// faster at 1 % and above, for 3.5 % more memory [default: 64]
     #[arg(long, value_name = "BYTES", conflicts_with = "block_bits")]
     block_bytes: Option<u32>,
 

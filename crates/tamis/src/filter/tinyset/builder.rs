@@ -132,6 +132,11 @@ impl TinySetBuilder {
     /// any other number; all but these two are slow, and are there to
     /// repeat the paper's experiments.
     ///
+    /// At a rate of 1 % and above, lookups in blocks of 256 bits are faster,
+    /// because such a block hardly ever has more entries than a word has
+    /// bits, and take little more memory: 9.30 bits per key for 8.98 at 1 %.
+    /// At 0.1 % they take 13.69 for 12.82, and whole lines are as fast.
+    ///
     /// ```
     /// let builder = tamis::TinySet::builder().items(9).fpr(0.01);
     /// assert_eq!(builder.block_bits(256).build()?.chains(), 32);
