@@ -91,7 +91,7 @@ static TWICE: [u8; 16] = {
     let mut bytes = [0; 16];
     let mut value = 0;
     while value < 16 {
-        bytes[value] = value as u8 * 0x11 ^ 0x88;
+        bytes[value] = (value as u8 * 0x11) ^ 0x88;
         value += 1;
     }
     bytes

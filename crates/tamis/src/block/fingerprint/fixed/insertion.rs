@@ -35,8 +35,7 @@ pub(crate) enum Insertion {
 /// new entry, and none moves by more than a lane.
 const MANY: u32 = 16;
 
-/// Words that the planes of fewer entries can have: most with 15 and heads
-/// of half a byte, 350 bits.
+/// Words that the flags and planes of fewer entries can have.
 const WORDS: usize = 6;
 
 /// What an insertion needs to know of the number of entries it leads to.
@@ -44,8 +43,6 @@ const WORDS: usize = 6;
 pub(super) struct Plan {
     /// Ones at multiples of the number of entries: a slot in every plane.
     stride: u64,
-    /// Bits of flags and planes, from the first flag on.
-    bits: u16,
     capacity: u8,
     /// Bits of a fingerprint behind its head, and how many have one more.
     tail: u8,
@@ -75,7 +72,6 @@ impl Plan {
         let tail = base - head;
         Self {
             stride,
-            bits: (block.flag_bits + (1 + tail) * capacity + wide) as u16,
             capacity: capacity as u8,
             tail: tail as u8,
             wide: wide as u8,
@@ -261,12 +257,19 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
 
     const fn plans(head: u32) -> [Plan; MOST] {
         let mut plans = [Self::plan_for(0, head); MOST];
-        let words = if head == 8 { WORDS - 1 } else { WORDS };
+        // As many as `Words` has.
+        let words = match (BYTES, head) {
+            (32, _) => 3,
+            (_, 8) => WORDS - 1,
+            _ => WORDS,
+        };
         let mut entries = 1;
         while entries < MOST {
             let plan = Self::plan_for(entries as u32, head);
-            let few = plan.halves > 0 && plan.capacity < MANY as u8;
-            assert!(!few || plan.bits as usize <= 64 * words);
+            let planes = (1 + plan.tail as usize) * entries;
+            let bits = FLAGS as usize + planes + plan.wide as usize;
+            let few = BYTES == 32 || entries < MANY as usize;
+            assert!(plan.halves == 0 || !few || bits <= 64 * words);
             plans[entries] = plan;
             entries += 1;
         }
