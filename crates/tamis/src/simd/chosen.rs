@@ -64,16 +64,68 @@ pub(super) unsafe fn look_up_scalar<S, W: LookUp<S>>(
     W::look_up(structure, Scalar, hash)
 }
 
-impl<S> Clone for Chosen<S> {
-    fn clone(&self) -> Self {
-        *self
+/// A way to change a structure by one key.
+pub(crate) trait Change<S> {
+    fn change<B: Backend>(structure: &mut S, backend: B, hash: u64) -> bool;
+}
+
+/// A [`Change`] compiled for one backend.
+pub(super) type Changing<S> = unsafe fn(&mut S, u64) -> bool;
+
+/// Like [`Chosen`], for what changes structures: those that are owned, so
+/// that the type needs no care.
+pub(crate) struct ChosenChange<S> {
+    function: Changing<S>,
+}
+
+impl<S> ChosenChange<S> {
+    /// The way `W`.
+    pub(crate) fn new<W: Change<S>>() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        let function = super::x86::choose_change::<S, W>();
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let function: Changing<S> = change_scalar::<S, W>;
+        Self { function }
+    }
+
+    /// Changes the structure, and says what the way does.
+    #[inline(always)]
+    pub(crate) fn change(self, structure: &mut S, hash: u64) -> bool {
+        // SAFETY: `new`, which alone makes these, has taken a function with
+        // features that the processor has, and nothing else is asked of who
+        // calls it.
+        unsafe { (self.function)(structure, hash) }
     }
 }
 
-impl<S> Copy for Chosen<S> {}
-
-impl<S> core::fmt::Debug for Chosen<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Chosen")
-    }
+/// The [`Changing`] function for every processor.
+pub(super) fn change_scalar<S, W: Change<S>>(
+    structure: &mut S,
+    hash: u64,
+) -> bool {
+    W::change(structure, Scalar, hash)
 }
+
+/// What a function is: derived, it would be asked of the structure.
+macro_rules! function {
+    ($chosen:ident) => {
+        impl<S> Clone for $chosen<S> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<S> Copy for $chosen<S> {}
+
+        impl<S> core::fmt::Debug for $chosen<S> {
+            fn fmt(
+                &self,
+                f: &mut core::fmt::Formatter<'_>,
+            ) -> core::fmt::Result {
+                f.write_str(stringify!($chosen))
+            }
+        }
+    };
+}
+function!(Chosen);
+function!(ChosenChange);

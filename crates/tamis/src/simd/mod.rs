@@ -9,7 +9,7 @@
 
 mod chosen;
 
-pub(crate) use chosen::{Chosen, LookUp};
+pub(crate) use chosen::{Change, Chosen, ChosenChange, LookUp};
 
 use crate::block::{bloom, fingerprint};
 

@@ -4,7 +4,9 @@
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::chosen::{Function, LookUp, look_up_scalar};
+use super::chosen::{
+    Change, Changing, Function, LookUp, change_scalar, look_up_scalar,
+};
 use super::{Backend, Scalar, Task};
 use crate::block::{bloom, fingerprint};
 
@@ -216,6 +218,16 @@ pub(super) fn choose<S, W: LookUp<S>>() -> Function {
     }
 }
 
+/// The same for changes.
+pub(super) fn choose_change<S, W: Change<S>>() -> Changing<S> {
+    match Level::here() {
+        #[cfg(rustc_1_89)]
+        Level::AVX512 => avx512::change::<S, W>,
+        Level::AVX2 => avx2::change::<S, W>,
+        _ => change_scalar::<S, W>,
+    }
+}
+
 /// Where a backend's features begin: functions with these features, and what
 /// is inlined into them.
 macro_rules! with_features {
@@ -249,6 +261,19 @@ macro_rules! with_features {
                 // SAFETY: by this function's contract.
                 let structure = unsafe { &*structure.cast::<S>() };
                 W::look_up(structure, $proof, hash)
+            }
+
+            /// A [`Changing`] function.
+            ///
+            /// # Safety
+            ///
+            /// The processor must have the features.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn change<S, W: Change<S>>(
+                structure: &mut S,
+                hash: u64,
+            ) -> bool {
+                W::change(structure, $proof, hash)
             }
         }
     };

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::placement::address;
-use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
+use crate::simd::{Backend, Change, Chosen, ChosenChange, LookUp, Task};
 use crate::storage::Owned;
 
 /// A filter that stores a short fingerprint of every key, all in the one
@@ -95,6 +95,7 @@ pub struct TinySet<D = Owned> {
     /// How many blocks `data` would have in front of the first one.
     before: u64,
     look_up: Chosen<Self>,
+    insertion: ChosenChange<TinySet>,
 }
 
 impl TinySet {
@@ -139,6 +140,7 @@ impl TinySet {
             data,
             before: 0,
             look_up: choose(&way),
+            insertion: choose_insertion(&way),
         }
     }
 
@@ -286,6 +288,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             before: (payload.start / geometry.shape.bytes()) as u64,
             payload,
             look_up: choose(&way),
+            insertion: choose_insertion(&way),
         })
     }
 
@@ -593,11 +596,6 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     }
 }
 
-/// The type of some blocks, for a task that finds them by itself.
-fn type_of<C>(_: &C) -> PhantomData<C> {
-    PhantomData
-}
-
 /// The single lookup in blocks that are handled that way.
 fn choose<D: AsRef<[u8]>>(way: &Way) -> Chosen<TinySet<D>> {
     fn with<C: Blocks + InWay, D: AsRef<[u8]>>(_: &C) -> Chosen<TinySet<D>> {
@@ -606,7 +604,15 @@ fn choose<D: AsRef<[u8]>>(way: &Way) -> Chosen<TinySet<D>> {
     by_way!(way, blocks => with(blocks))
 }
 
-/// A single lookup in such blocks.
+/// The single insertion into such blocks.
+fn choose_insertion(way: &Way) -> ChosenChange<TinySet> {
+    fn with<C: Blocks + InWay>(_: &C) -> ChosenChange<TinySet> {
+        ChosenChange::new::<InBlocks<C>>()
+    }
+    by_way!(way, blocks => with(blocks))
+}
+
+/// Single lookups in such blocks, and insertions into them.
 struct InBlocks<C>(PhantomData<C>);
 
 impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
@@ -619,6 +625,43 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
             // somewhere, by all lookups.
             _ => backend.outline_rare(Unusual::<C, D>(set, hash, PhantomData)),
         }
+    }
+}
+
+impl<C: Blocks + InWay> Change<TinySet> for InBlocks<C> {
+    #[inline(always)]
+    fn change<B: Backend>(set: &mut TinySet, backend: B, hash: u64) -> bool {
+        set.counts.items = set.counts.items.saturating_add(1);
+        let repeats = set.geometry.when_told();
+        let TinySet { geometry, way, data, .. } = &mut *set;
+        let done = match C::of(way) {
+            Some(blocks) => Store::of(geometry, blocks, data)
+                .try_insert(backend, hash, repeats),
+            // Never: the way has told which function to call.
+            None => Insertion::Slow,
+        };
+        match done {
+            Insertion::New => true,
+            Insertion::Again => false,
+            Insertion::Slow => backend.outline(Slow(set, hash)),
+        }
+    }
+}
+
+/// An insertion that takes a block apart.
+struct Slow<'a>(&'a mut TinySet, u64);
+impl Task for Slow<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> bool {
+        let Self(set, hash) = self;
+        let repeats = set.geometry.when_told();
+        let TinySet { geometry, way, data, .. } = set;
+        by_way!(way, blocks => {
+            Store::of(geometry, blocks, data)
+                .insert_apart(backend, hash, repeats)
+        })
     }
 }
 
@@ -767,60 +810,8 @@ impl TinySet {
 impl Insert for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        // Two words in registers, and then a function for such blocks, as
-        // in lookups.
-        struct One<'a>(&'a mut TinySet, u64);
-        impl Task for One<'_> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(set, hash) = self;
-                by_way!(&set.way, blocks => {
-                    let blocks = type_of(blocks);
-                    backend.outline(In(set, hash, blocks))
-                })
-            }
-        }
-        struct In<'a, C>(&'a mut TinySet, u64, PhantomData<C>);
-        impl<C: Blocks + InWay> Task for In<'_, C> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(set, hash, _) = self;
-                set.counts.items = set.counts.items.saturating_add(1);
-                let repeats = set.geometry.when_told();
-                let TinySet { geometry, way, data, .. } = &mut *set;
-                let done = match C::of(way) {
-                    Some(blocks) => Store::of(geometry, blocks, data)
-                        .try_insert(backend, hash, repeats),
-                    // Never: the way has told which task this is.
-                    None => Insertion::Slow,
-                };
-                match done {
-                    Insertion::New => true,
-                    Insertion::Again => false,
-                    Insertion::Slow => backend.outline(Slow(set, hash)),
-                }
-            }
-        }
-        struct Slow<'a>(&'a mut TinySet, u64);
-        impl Task for Slow<'_> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(set, hash) = self;
-                let repeats = set.geometry.when_told();
-                let TinySet { geometry, way, data, .. } = set;
-                by_way!(way, blocks => {
-                    Store::of(geometry, blocks, data)
-                        .insert_apart(backend, hash, repeats)
-                })
-            }
-        }
-        dispatch(One(self, hash))
+        let insertion = self.insertion;
+        insertion.change(self, hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
