@@ -131,8 +131,8 @@ impl Kind for TinySetAsSbbf {
     }
 }
 
-/// Fingerprints in half lines: a little more memory, and lookups that never
-/// meet more entries than a word has bits.
+/// Fingerprints in half lines: a little more memory, and lookups that hardly
+/// ever meet more entries than a word has bits.
 pub(crate) struct HalfTinySet;
 
 impl Kind for HalfTinySet {

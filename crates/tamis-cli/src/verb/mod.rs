@@ -182,7 +182,7 @@ impl Size {
 #[derive(clap::Args)]
 pub(crate) struct BlockSize {
     /// Bytes in a block: 64 (a cache line) or 32, with which tinyset is
-    /// faster at 1 % and above, for 3.5 % more memory [default: 64]
+    /// faster at 1 % and above, for up to 3.5 % more memory [default: 64]
     #[arg(long, value_name = "BYTES", conflicts_with = "block_bits")]
     block_bytes: Option<u32>,
 
