@@ -37,6 +37,8 @@ enum Sort {
     Half,
     TwoLevel { wide: bool },
     Free { block_bits: u8, chains: u8 },
+    /// Lines in which heads are placed.
+    Crowded,
 }
 
 /// Keys from a first one on, so that a short input fills blocks.
@@ -146,6 +148,7 @@ impl Recipe {
                 two_levels()[usize::from(wide)].items(self.items.into())
             }
             Sort::Line => builder,
+            Sort::Crowded => builder.bits_per_key(9.0),
             Sort::Half => builder.block_bits(256),
             Sort::Free { block_bits, chains } => builder
                 .block_bits(u32::from(block_bits) + 20)

@@ -51,6 +51,8 @@ struct Past {
 fn pasts() -> Vec<Past> {
     let hashes: Vec<u64> = keys(1, ITEMS).collect();
     let builder = TinySet::builder().items(ITEMS).bits_per_key(10.0);
+    // So crowded that heads are placed.
+    let crowded = builder.bits_per_key(9.0);
     let removed = |name, builder: tamis::TinySetBuilder| {
         let mut filter = builder.removable().build().unwrap();
         filter.insert_hash_batch(&hashes[..600]);
@@ -96,6 +98,13 @@ fn pasts() -> Vec<Past> {
         let hashes = hashes.clone();
         Past { name: "tinyset-free.tamis", filter, hashes }
     };
+    let placed = {
+        // Some blocks beyond that, so that they have no heads.
+        let mut filter = crowded.items(ITEMS / 2).build().unwrap();
+        filter.insert_hash_batch(&hashes);
+        let hashes = hashes.clone();
+        Past { name: "tinyset-placed.tamis", filter, hashes }
+    };
     let sparse = {
         // So sparse that heads are bytes.
         let mut filter = builder.bits_per_key(16.0).build().unwrap();
@@ -114,6 +123,8 @@ fn pasts() -> Vec<Past> {
     vec![
         removed("tinyset-removed-512.tamis", builder),
         removed("tinyset-removed-256.tamis", builder.block_bits(256)),
+        removed("tinyset-removed-placed.tamis", crowded),
+        placed,
         repeats,
         grown,
         saturated,
@@ -363,13 +374,21 @@ fn resealed_tinysets_cannot_lie() {
         (96, "remainder bits", [0, 7, 41, 64, u32::MAX]),
         (100, "cap", [1, 45, 63, 64, u32::MAX]),
         // Removable, but neither elastic nor with repeats; unknown ones.
-        (104, "flags", [2, 3, 6, 8, u32::MAX]),
+        (104, "flags", [2, 3, 6, 16, u32::MAX]),
         (108, "head bits", [0, 1, 2, 16, u32::MAX]),
     ] {
         for value in values {
             let result = reseal(at, &u32::to_le_bytes(value));
             assert!(result.is_err(), "{what}: {value}");
         }
+    }
+    // Only heads of 4 bits are placed, and only in one level.
+    for name in ["tinyset-sparse.tamis", "tinyset-two-level.tamis"] {
+        let mut bytes = past(name).to_bytes();
+        bytes[104] |= 8;
+        seal(&mut bytes);
+        let result = survive(&bytes);
+        assert!(matches!(result, Err(Error::Corrupt { .. })), "{name}");
     }
     // A count that is not that of the entries. Of a filter that has grown
     // some may be there twice, so that only too few are wrong.

@@ -381,6 +381,8 @@ proptest! {
     fn tinyset_histories(
         items in 0u64..300,
         block_bits in prop_oneof![Just(512), Just(256), Just(150)],
+        // Of lines, the heads of crowded ones are placed.
+        bits_per_key in prop_oneof![Just(12.0), Just(9.0)],
         mode in prop_oneof![
             1 => Just(Mode::Set),
             1 => Just(Mode::Repeats),
@@ -390,7 +392,7 @@ proptest! {
     ) {
         let builder = TinySet::builder()
             .items(items)
-            .bits_per_key(12.0)
+            .bits_per_key(bits_per_key)
             .block_bits(block_bits);
         let builder = match mode {
             Mode::Set => builder,

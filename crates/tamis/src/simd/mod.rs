@@ -85,6 +85,17 @@ pub trait Backend: Copy {
         among: u64,
     ) -> u64;
 
+    /// Which entries of `among` have this head of 4 bits in a block in which
+    /// heads are placed; bit i + 1 stands for entry i. The lowest bit stays
+    /// what it is.
+    #[doc(hidden)]
+    fn equal_placed<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        value: u8,
+        among: u64,
+    ) -> u64;
+
     /// The bits of `word` in their order, around zeros where `gaps` has
     /// ones; those that no longer fit are lost.
     #[doc(hidden)]
@@ -179,6 +190,16 @@ macro_rules! steps {
             among: u64,
         ) -> u64 {
             fingerprint::$module::equal_low_heads(self, block, heads, among)
+        }
+
+        #[inline(always)]
+        fn equal_placed<const BYTES: usize>(
+            self,
+            block: &[u8; BYTES],
+            value: u8,
+            among: u64,
+        ) -> u64 {
+            fingerprint::$module::equal_placed(self, block, value, among)
         }
 
         #[inline(always)]

@@ -11,11 +11,12 @@ use core::arch::x86_64::{
     _mm256_movemask_ps, _mm256_mullo_epi16, _mm256_or_si256,
     _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_setr_epi64x, _mm256_setzero_si256,
-    _mm256_slli_epi16, _mm256_slli_epi32, _mm256_slli_epi64,
-    _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_srli_epi64,
-    _mm256_srlv_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
-    _mm256_xor_si256, _mm256_zextsi128_si256, _pdep_u64,
+    _mm256_setr_epi8, _mm256_setr_epi32, _mm256_setr_epi64x,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
+    _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
+    _mm256_srli_epi32, _mm256_srli_epi64, _mm256_srlv_epi32,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
+    _mm256_zextsi128_si256, _pdep_u64,
 };
 
 use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, scalar};
@@ -75,6 +76,35 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
     equal.rotate_left(heads.capacity) & among
 }
 
+/// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_placed<const BYTES: usize>(
+    proof: Avx2,
+    block: &[u8; BYTES],
+    value: u8,
+    among: u64,
+) -> u64 {
+    let bytes = half(proof, &block[BYTES - 32..]);
+    // SAFETY: `proof` says that AVX2 is there.
+    let bytes = unsafe {
+        let order = _mm256_setr_epi8(
+            15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13,
+            12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
+        );
+        let swapped = _mm256_permute4x64_epi64::<0b01_00_11_10>(bytes);
+        _mm256_shuffle_epi8(swapped, order)
+    };
+    let (low, high) = equal_halves(proof, bytes, value);
+    // SAFETY: `proof` says that BMI2 is there.
+    let equal = unsafe {
+        // The upper half of a byte comes first, all behind the lowest bit.
+        let (low, high) = (_pdep_u64(low, EVEN), _pdep_u64(high, EVEN));
+        (high | low << 1) << 1 | 1
+    };
+    equal & among
+}
+
 /// Which of 32 bytes are equal to `value`.
 #[inline(always)]
 fn equal_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
@@ -99,8 +129,21 @@ static TWICE: [u8; 16] = {
 
 /// Which of 64 half bytes are equal to `value`.
 #[inline(always)]
-fn equal_nibbles(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
-    // SAFETY: `_proof` says that AVX2 and BMI2 are there.
+fn equal_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
+    let (low, high) = equal_halves(proof, bytes, value);
+    // SAFETY: `proof` says that BMI2 is there.
+    unsafe {
+        // One constant, and one instruction for both.
+        _pdep_u64(low, EVEN) + 2 * _pdep_u64(high, EVEN)
+    }
+}
+
+const EVEN: u64 = 0x5555_5555_5555_5555;
+
+/// Which lower and which upper halves of 32 bytes are equal to `value`.
+#[inline(always)]
+fn equal_halves(_proof: Avx2, bytes: __m256i, value: u8) -> (u64, u64) {
+    // SAFETY: `_proof` says that AVX2 is there.
     unsafe {
         // Read from memory into all lanes is one instruction; from a
         // register it would be two, and slow ones.
@@ -112,11 +155,7 @@ fn equal_nibbles(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
         let least = _mm256_set1_epi8(0x90_u8 as i8);
         let low = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, low));
         let high = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, high));
-        const EVEN: u64 = 0x5555_5555_5555_5555;
-        let low = _pdep_u64(u64::from(low as u32), EVEN);
-        let high = _pdep_u64(u64::from(high as u32), EVEN);
-        // One constant, and one instruction for both.
-        low + 2 * high
+        (u64::from(low as u32), u64::from(high as u32))
     }
 }
 

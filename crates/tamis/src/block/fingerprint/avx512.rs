@@ -70,6 +70,54 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
     equal.rotate_left(heads.capacity) & among
 }
 
+/// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_placed<const BYTES: usize>(
+    proof: Avx512,
+    block: &[u8; BYTES],
+    value: u8,
+    among: u64,
+) -> u64 {
+    /// The byte of every slot, and which half of it; nothing of the first,
+    /// which stands for no slot.
+    static BYTES_OF: [u8; 64] = placed_slots().0;
+    static HALVES_OF: [u8; 64] = placed_slots().1;
+    let block = whole(proof, block);
+    let (places, halves) = (line(proof, &BYTES_OF), line(proof, &HALVES_OF));
+    let value = TWICE[usize::from(value % 16)];
+    // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
+    let equal = unsafe {
+        let bytes = _mm512_permutexvar_epi8(places, block);
+        let differs = _mm512_xor_si512(bytes, _mm512_set1_epi8(value as i8));
+        _mm512_testn_epi8_mask(differs, halves)
+    };
+    equal & among
+}
+
+/// Half bytes in both halves of a byte.
+static TWICE: [u8; 16] = {
+    let mut bytes = [0; 16];
+    let mut value = 0;
+    while value < 16 {
+        bytes[value] = value as u8 * 0x11;
+        value += 1;
+    }
+    bytes
+};
+
+/// Where the heads of a line are if they are placed: bytes and masks.
+const fn placed_slots() -> ([u8; 64], [u8; 64]) {
+    let (mut places, mut masks) = ([0; 64], [0; 64]);
+    let mut slot = 0;
+    while slot < 63 {
+        places[slot + 1] = 63 - slot as u8 / 2;
+        masks[slot + 1] = if slot % 2 == 0 { 0xf0 } else { 0x0f };
+        slot += 1;
+    }
+    (places, masks)
+}
+
 /// Which of 64 bytes are equal to `value`.
 #[inline(always)]
 fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {

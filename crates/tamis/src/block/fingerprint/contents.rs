@@ -149,7 +149,7 @@ impl State {
                 if bit < entry.known {
                     entry.prefix |= u64::from(get(place)) << (63 - bit);
                 }
-                place += step;
+                place = place.wrapping_add_signed(step);
             }
         }
         for entry in &mut entries {
@@ -201,7 +201,7 @@ impl State {
                 if entry.prefix >> (63 - bit) & 1 == 1 {
                     set(block, place);
                 }
-                place += step;
+                place = place.wrapping_add_signed(step);
             }
         }
         if phantom {

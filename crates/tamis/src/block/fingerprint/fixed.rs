@@ -17,9 +17,9 @@ const PLAIN: u32 = 0;
 const CAPPED: u32 = 1;
 const ELASTIC: u32 = 2;
 
-/// About as many entries as a word has bits, or more, with heads of half a
-/// byte: no test guesses how many words the *last* plane has.
-pub(crate) const CROWDED: u8 = 1;
+/// Heads of half a byte that are placed: what is known of a chain is enough to
+/// compare them, however many entries there are behind it.
+pub(crate) const PLACED: u8 = 1;
 /// So few that some of them have more than 8 bits behind their heads, which
 /// are bytes: no test guesses which.
 pub(crate) const SPARSE: u8 = 2;
@@ -70,19 +70,20 @@ pub(crate) struct Fixed<
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
-    /// 1, 2 and 3, to be shifted: as constants they would be an instruction
+    /// 1 to 4, to be shifted: as constants they would be an instruction
     /// and a register each, at every key.
     one: u64,
     two: u64,
     three: u64,
+    four: u64,
 }
 
 /// Entries the tables know: more than the fast way can handle, and a power
 /// of two, by which an index is reduced in one step.
 const MOST: usize = 128;
 
-/// How many bytes behind the first the second word of a crowded block's
-/// *last* plane begins.
+/// How many bytes behind the first that word of the *last* plane begins in
+/// which the end of a placed block is looked for.
 const SECOND: usize = 2;
 
 /// What a block is asked for.
@@ -94,58 +95,25 @@ pub(crate) struct Key {
     fraction: u64,
     /// The head, if it is as long as expected.
     head: u8,
-    /// For a crowded block.
-    half: Half,
-}
-
-/// Which half of 64 chains one is in, told in the three ways in which a
-/// crowded block is asked about it, a byte each: to make one of another would
-/// be instructions at every key.
-///
-/// * How many bytes behind the first the word of such a chain begins: 0 or
-///   [`SECOND`].
-/// * No bit or all.
-/// * How far its slots are turned, together with the zeros in front of the
-///   end, to have the last slot of the block in the highest bit.
-#[derive(Debug, Clone, Copy, Default)]
-struct Half(u64);
-
-impl Half {
-    const LOWER: u64 = 49 << 16;
-    const UPPER: u64 = 1 << 16 | 0xff << 8 | SECOND as u64;
-
-    #[inline(always)]
-    fn of(chain: u32) -> Self {
-        let upper = u64::from(chain >> 5 & 1).wrapping_neg();
-        Self(Self::LOWER ^ (Self::LOWER ^ Self::UPPER) & upper)
-    }
-
-    #[inline(always)]
-    fn parts(self) -> (usize, u32, u32) {
-        let [bytes, mask, turn, ..] = self.0.to_le_bytes();
-        (usize::from(bytes) & SECOND, mask.into(), turn.into())
-    }
 }
 
 impl Key {
     #[inline(always)]
     pub(crate) fn new(chain: u32, fraction: u64, head: u8) -> Self {
-        let half = Half::default();
-        Self { chain: u64::from(!chain), fraction, head, half }
+        Self { chain: u64::from(!chain), fraction, head }
     }
 
     /// All of it in two words.
     #[inline(always)]
     pub(crate) fn pack(self) -> (u64, u64) {
         let word = self.fraction & !0xffff | self.chain & 0xffff;
-        (word, self.half.0 << 8 | u64::from(self.head))
+        (word, self.head.into())
     }
 
     /// What was packed.
     #[inline(always)]
-    pub(crate) fn unpack((word, small): (u64, u64)) -> Self {
-        let (head, half) = (small as u8, Half(small >> 8));
-        Self { chain: word, fraction: word, head, half }
+    pub(crate) fn unpack((word, head): (u64, u64)) -> Self {
+        Self { chain: word, fraction: word, head: head as u8 }
     }
 
     #[inline(always)]
@@ -179,8 +147,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     const FIRST: u32 = BYTES as u32 + FLAGS;
     /// Ones in front of the *last* plane where chains are looked for. With
     /// two the chain of rank r begins at the one of rank r, counted from 1
-    /// as a count of ones is; but of a line, words have no room for them.
-    const FRONT: u32 = if BYTES == 32 { 2 } else { 1 };
+    /// as a count of ones is; but of a line, words have no room for them,
+    /// unless it is one whose first entries are enough.
+    const FRONT: u32 = if BYTES == 32 || FILL == PLACED { 2 } else { 1 };
     /// Entries of which a word has room behind them.
     const WORD: u32 = 64 - Self::FRONT;
     /// Entries up to which heads can be bytes, and up to which they can be
@@ -212,8 +181,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// is too much of it.
     const BY_TAILS: bool = FLAGS != CAPPED
         && match FILL {
-            HALVED => true,
-            0 | CROWDED => BYTES == 64,
+            HALVED | PLACED => true,
+            0 => BYTES == 64,
             _ => false,
         };
     const TAILS: &Tails = &match Self::BY_TAILS {
@@ -221,11 +190,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let form =
                 if FLAGS == PLAIN { Form::Plain } else { Form::Elastic };
             let shape = Shape::new(Self::BLOCK, form).with_head(Self::HEAD);
-            let first = match FILL {
-                CROWDED => None,
-                _ => Some(Self::FRONT - 1),
-            };
-            Tails::new(&shape, first)
+            Tails::new(&shape, Self::FRONT - 1)
         }
         false => Tails::NONE,
     };
@@ -243,13 +208,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             && (8..=Block::REMAINDER_BITS).contains(&remainder_bits)
             // Longer than all that are compared by these.
             && (!Self::BY_TAILS || remainder_bits >= 16)
+            && shape.placed == (FILL == PLACED)
             && match FILL {
-                CROWDED => {
-                    BYTES == 64
-                        && FLAGS != CAPPED
-                        && shape.head == 4
-                        && Self::is_crowded(expected)
-                }
+                PLACED => BYTES == 64 && FLAGS != CAPPED && shape.head == 4,
                 HALVED => FLAGS != CAPPED && shape.head == 4,
                 SPARSE => shape.head == 8 && Self::is_sparse(expected),
                 _ => shape.head == 8 || !Self::BY_TAILS,
@@ -280,14 +241,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             one: 1,
             two: 2,
             three: 3,
+            four: 4,
         })
-    }
-
-    /// Whether about one block in ten or more has more entries than a word
-    /// has bits: such a block is 1.3 standard deviations above the mean. Of
-    /// fewer, to guess wrong costs less than a second word for all.
-    fn is_crowded(Expected { entries, .. }: Expected) -> bool {
-        entries.saturating_add(13 * entries.isqrt() / 10) > 63
     }
 
     /// Whether a block with few entries, two standard deviations below what
@@ -309,23 +264,23 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             _ => Form::Elastic,
         };
         let block = Block { remainder_bits: self.longest, ..Self::BLOCK };
-        Shape::new(block, form).with_head(self.head)
+        let shape = Shape::new(block, form);
+        match FILL {
+            PLACED => shape.with_placed_heads(),
+            _ => shape.with_head(self.head),
+        }
     }
 
     /// Bits of the heads that are expected.
     const HEAD: u32 = match FILL {
-        CROWDED | HALVED => 4,
+        HALVED | PLACED => 4,
         _ => 8,
     };
 
     /// What a block is asked for.
     #[inline(always)]
     pub(crate) fn key(chain: u32, fraction: u64) -> Key {
-        let key = Key::new(chain, fraction, top(fraction, Self::HEAD));
-        match FILL {
-            CROWDED => Key { half: Half::of(chain), ..key },
-            _ => key,
-        }
+        Key::new(chain, fraction, top(fraction, Self::HEAD))
     }
 
     /// [`Shape::chain`], with everything known.
@@ -374,11 +329,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         key: Key,
     ) -> Option<Answer> {
-        let index = Self::index(block);
-        if FILL == CROWDED {
-            let found = self.find_crowded(backend, block, index, key)?;
-            return self.look_at_last(backend, block, found, key);
+        if FILL == PLACED {
+            return self.look_placed(backend, block, key);
         }
+        let index = Self::index(block);
         let most = match FILL {
             HALVED => Self::HALF_HEADS,
             _ => Self::WORD,
@@ -426,7 +380,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let before = Self::FRONT - 1;
         let from = 0u32.wrapping_sub(before);
         let shown = capacity + before;
-        if FILL != HALVED && capacity <= self.byte_heads {
+        if FILL == PLACED {
+            let equal = backend.equal_placed(block, key.head, span);
+            let equal = (equal, from);
+            self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
+        } else if FILL != HALVED && capacity <= self.byte_heads {
             let heads = Heads { bits: 8, value: key.head, capacity: shown };
             let equal = (backend.equal_heads(block, heads, span), from);
             self.compare::<B, USUAL>(backend, block, shape, 8, equal, key)
@@ -444,20 +402,73 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
     }
 
-    /// The same where entries may be more than a word has bits.
+    /// A lookup where heads are placed, if the key's chain would be among the
+    /// first entries and there are not so many that there are no heads.
+    ///
+    /// How many there are exactly is asked only behind an equal head.
     #[inline(always)]
-    fn look_at_last<B: Backend>(
+    fn look_placed<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],
-        found: Crowd,
         key: Key,
     ) -> Option<Answer> {
-        let Crowd { worn, capacity, last, .. } = found;
-        let value = Self::half_head(key);
-        let heads = Heads { bits: 4, value, capacity: 64 };
-        let equal = backend.equal_heads(block, heads, last);
-        let equal = (equal, capacity.wrapping_sub(64));
+        let index = Self::index(block);
+        let (flag, worn, starts) = Self::starts(block, 2);
+        let through = through(index, key);
+        let marks = self.three.wrapping_shl(through.count_ones());
+        let marks = backend.select(starts, marks);
+        let end = marks & marks.wrapping_sub(1);
+        // Behind the first entries: two lookups in a hundred at 1 %.
+        if end == 0 {
+            return None;
+        }
+        let start = marks & marks.wrapping_neg();
+        let span = end.wrapping_sub(start) & all_or_none(through);
+        // The end of all is looked for behind the first 16 slots.
+        let chains = index.count_ones() + u32::from(FLAGS == ELASTIC && flag);
+        let first = (word(block, BYTES / 8) >> FLAGS) as u16;
+        let ahead = chains.wrapping_sub(1 + first.count_ones());
+        let second = word(block, BYTES / 8 + SECOND);
+        let ends = match FLAGS {
+            PLAIN => second.count_ones(),
+            // Behind the two slots that were counted above, too.
+            _ => (second & !3).count_ones(),
+        };
+        // Nearly empty, saturated, or with more entries than the 80 (or 78)
+        // that are counted here: up to 89 have heads.
+        if ahead >= ends {
+            return None;
+        }
+        let equal = backend.equal_placed(block, key.head, span);
+        if equal == 0 {
+            return Some(Answer::No);
+        }
+        // With 64 chains the last has the rank of the first.
+        if equal & 1 == 1 {
+            return None;
+        }
+        let second = match FLAGS {
+            PLAIN => second << 2 | 3,
+            _ => second | 3,
+        };
+        let total = backend.select(second, self.four.wrapping_shl(ahead));
+        // No place for an end, or too many planes to compare all at once.
+        let least = match B::WIDE {
+            true => 1 << (Self::LEAST_HALVES - 15),
+            false => 1,
+        };
+        if total < least {
+            return None;
+        }
+        let capacity = total.trailing_zeros() + 15;
+        if B::WIDE {
+            let tail = Tail::new(capacity, 4, key.fraction(), worn);
+            let equal = equal & backend.equal_tails(block, Self::TAILS, tail);
+            let no = equal == 0;
+            return Some(if no { Answer::No } else { Answer::Maybe });
+        }
+        let equal = (equal, u32::MAX);
         let shape = (capacity, worn);
         self.compare::<B, true>(backend, block, shape, 4, equal, key)
     }
@@ -497,11 +508,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             if capacity < least {
                 return None;
             }
-            let wanted = Tail {
-                entries: capacity,
-                bits: (key.fraction() << head >> 56) as u8,
-                vague: FLAGS == ELASTIC && worn,
-            };
+            let wanted = Tail::new(capacity, head, key.fraction(), worn);
             equal &= backend.equal_tails(block, Self::TAILS, wanted);
             let no = equal == 0;
             return Some(if no { Answer::No } else { Answer::Maybe });
@@ -598,7 +605,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     }
 
     /// A lookup in a block with more or fewer entries than expected: in one
-    /// that is not [`CROWDED`], more than fit a word.
+    /// whose heads are not placed, more than fit a word.
     #[inline(always)]
     fn look_harder<B: Backend>(
         &self,
@@ -609,7 +616,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let index = Self::index(block);
         let short = BYTES == 32 && FLAGS != CAPPED;
         let tails = Self::BY_TAILS && B::WIDE;
-        let found = match FILL == CROWDED || short || tails {
+        let found = match FILL != PLACED && (short || tails) {
             true => self.find(backend, block, index, Self::WORD),
             false => None,
         };
@@ -640,6 +647,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
                 answer => answer,
             };
         }
+        if FILL == PLACED {
+            let equal = Self::equal_one_by_one(block, key.head, span);
+            let upper = ((equal >> 64) as u64, 64);
+            return match compare(upper) {
+                Answer::No => compare((equal as u64, 0)),
+                answer => answer,
+            };
+        }
         // The heads of the last 64 entries fill the upper half.
         let shown = capacity.min(64);
         let from = capacity - shown;
@@ -659,6 +674,20 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         compare((lower, 0))
     }
 
+    /// Which of some slots have this placed head: a chain's, which are few.
+    fn equal_one_by_one(block: &[u8; BYTES], value: u8, among: u128) -> u128 {
+        let (mut left, mut equal) = (among, 0);
+        while left != 0 {
+            let slot = left.trailing_zeros();
+            left &= left - 1;
+            // From the end of the block, the upper half of a byte first.
+            let byte = block[BYTES - 1 - slot as usize / 2];
+            let head = if slot % 2 == 0 { byte >> 4 } else { byte & 0x0f };
+            equal |= u128::from(head == value) << slot;
+        }
+        equal
+    }
+
     /// [`starts`](Self::starts), and what follows behind 64 bits of it.
     #[inline(always)]
     fn two_words(block: &[u8; BYTES]) -> (bool, bool, u64, u64) {
@@ -672,70 +701,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             CAPPED => (flag, worn, starts, next),
             _ => (flag, worn, starts | next << 63, next >> 1),
         }
-    }
-
-    /// The slots of a chain, if the *last* plane ends in the second of two
-    /// words.
-    ///
-    /// The first is for the lower half of the chains, the second for the
-    /// upper half and the end. So it is the key that says which of them has
-    /// its chain, and nothing has to be compared for that, nor guessed.
-    #[inline(always)]
-    fn find_crowded<B: Backend>(
-        &self,
-        backend: B,
-        block: &[u8; BYTES],
-        index: u64,
-        key: Key,
-    ) -> Option<Crowd> {
-        // With two ones in front, neither of which begins a chain that may
-        // be looked for in the second word.
-        let starts = |word: u64| match FLAGS {
-            PLAIN => word << 2 | 3,
-            _ => word | 3,
-        };
-        let (flag, worn, _) = Self::starts(block, 1);
-        let phantom = FLAGS == ELASTIC && flag;
-        let chains = index.count_ones() + u32::from(phantom);
-        if FLAGS == ELASTIC && (index == 0 || chains > 64) {
-            return None;
-        }
-        let first = word(block, BYTES / 8) >> FLAGS;
-        let passed = (first as u16).count_ones();
-        let ahead = chains.wrapping_sub(passed);
-        // Nearly empty, or saturated.
-        if ahead as i32 <= 0 {
-            return None;
-        }
-        let second = starts(word(block, BYTES / 8 + SECOND));
-        let total = backend.select(second, self.two.wrapping_shl(ahead));
-        // No place for an end.
-        if total <= 2 {
-            return None;
-        }
-        let (bytes, mask, turn) = key.half.parts();
-        let starts = starts(word(block, BYTES / 8 + bytes));
-        let passed = passed & mask;
-        let through = through(index, key);
-        let rank = through.count_ones().wrapping_sub(passed);
-        // A chain of the upper half that begins before its word does.
-        if (rank as i32) < bytes as i32 {
-            return None;
-        }
-        let marks = backend.select(starts, self.three.wrapping_shl(rank));
-        let start = marks & marks.wrapping_neg();
-        let end = marks ^ start;
-        // Heads in the other half of the block, or an end that is not in
-        // the same word, which takes dozens of repeats.
-        if start < total >> 48 || end == 0 {
-            return None;
-        }
-        // The last slot becomes the highest bit, whichever word it was.
-        let turn = total.leading_zeros() + turn;
-        let span = (end - start) & all_or_none(through);
-        let last = span.rotate_left(turn);
-        let capacity = total.trailing_zeros() + 15;
-        Some(Crowd { worn, capacity, last })
     }
 
     /// Like [`find`](Self::find), if the *last* plane ends before the second
@@ -847,16 +812,6 @@ struct Found {
     capacity: u32,
     /// As [`Fixed::starts`].
     starts: u64,
-}
-
-/// Where a chain is in a block of about a word of entries.
-#[derive(Clone, Copy)]
-struct Crowd {
-    worn: bool,
-    capacity: u32,
-    /// A one for every slot of the chain; the highest stands for the last
-    /// slot of the block.
-    last: u64,
 }
 
 /// Where a chain is in a block of more than a word of entries.

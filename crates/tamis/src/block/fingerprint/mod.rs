@@ -20,7 +20,10 @@
 //!   block. h is 8 if fingerprints have 8 bits or more, else 4 if they have
 //!   4 or more, else 0; in a structure whose blocks mostly have shorter
 //!   fingerprints it is never 8, so that blocks are alike. A vector
-//!   comparison looks at all heads at once.
+//!   comparison looks at all heads at once. They are in the order of the
+//!   entries or, if they are *placed*, in the reverse order: the place of a
+//!   head then follows from its slot alone, and a lookup that ends with the
+//!   heads need not know how many entries there are.
 //! * *plane j*: bit j of all fingerprints. The last plane is cut off where
 //!   the heads begin, so that the first entries have one bit more than the
 //!   others.
@@ -51,7 +54,7 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    ANY, Answer, CROWDED, Expected, Fixed, HALVED, Insertion, Key, Repeats,
+    ANY, Answer, Expected, Fixed, HALVED, Insertion, Key, PLACED, Repeats,
     SPARSE,
 };
 pub(crate) use summary::Summary;
@@ -101,18 +104,32 @@ pub(crate) struct Shape {
     pub(crate) form: Form,
     /// Bits of the longest heads, 8 or 4.
     pub(crate) head: u32,
+    /// Whether they are placed, the first entry's last. Only those of 4 bits
+    /// are: where they can be bytes, how long they are has to be known first.
+    pub(crate) placed: bool,
 }
 
 impl Shape {
     pub(crate) const fn new(block: Block, form: Form) -> Self {
         let block =
             Block { flag_bits: form.flags(), wildcard: false, ..block };
-        Self { block, form, head: 8 }
+        Self { block, form, head: 8, placed: false }
     }
 
     /// With heads of at most this many bits, 8 or 4.
     pub(crate) const fn with_head(self, head: u32) -> Self {
-        Self { head, ..self }
+        Self { head, placed: false, ..self }
+    }
+
+    /// With heads of 4 bits that are placed.
+    pub(crate) const fn with_placed_heads(self) -> Self {
+        Self { head: 4, placed: true, ..self }
+    }
+
+    /// In another form.
+    pub(crate) const fn with_form(self, form: Form) -> Self {
+        let Self { head, placed, .. } = self;
+        Self { head, placed, ..Self::new(self.block, form) }
     }
 
     /// Bytes from one block to the next.
@@ -179,13 +196,16 @@ impl Cut {
 
     /// Where this bit of the first fingerprint is, and how far it is from
     /// one fingerprint to the next.
-    pub(crate) const fn row(&self, shape: &Shape, bit: u32) -> (u32, u32) {
-        if bit < self.head {
-            let first = shape.block.block_bits - self.head * self.capacity;
-            // The first bit of a head is its highest.
-            (first + self.head - 1 - bit, self.head)
-        } else {
+    pub(crate) const fn row(&self, shape: &Shape, bit: u32) -> (u32, i32) {
+        let end = shape.block.block_bits;
+        // The first bit of a head is its highest.
+        if bit >= self.head {
             (shape.first() + self.capacity * (1 + bit - self.head), 1)
+        } else if shape.placed {
+            (end - 1 - bit, -(self.head as i32))
+        } else {
+            let first = end - self.head * self.capacity;
+            (first + self.head - 1 - bit, self.head as i32)
         }
     }
 }
@@ -238,6 +258,14 @@ pub struct Tail {
     pub(crate) vague: bool,
 }
 
+impl Tail {
+    /// What a fraction has behind a head of so many bits.
+    #[inline(always)]
+    fn new(entries: u32, head: u32, fraction: u64, vague: bool) -> Self {
+        Self { entries, bits: (fraction << head >> 56) as u8, vague }
+    }
+}
+
 /// Where the bits behind heads are, for every number of entries: 64 bits of
 /// each of eight planes, which are those of 64 entries.
 ///
@@ -265,10 +293,9 @@ impl Tails {
         shifts: [[0; 8]; Self::MOST],
     };
 
-    /// For the first entries, of blocks that have no more than 64 with so
-    /// many bits before the first of them that stand for none; or for the
-    /// last 64.
-    pub(crate) const fn new(shape: &Shape, before: Option<u32>) -> Self {
+    /// For the first entries, with so many bits before the first of them that
+    /// stand for none; without such a bit, of blocks that have fewer than 64.
+    pub(crate) const fn new(shape: &Shape, before: u32) -> Self {
         let mut tails = Self::NONE;
         let mut entries = 1;
         while entries < Self::MOST {
@@ -276,12 +303,8 @@ impl Tails {
             let mut lane = 0;
             while lane < 8 {
                 let bit = cut.head + 7 - lane as u32;
-                let from = match before {
-                    Some(before) => -(before as i32),
-                    None => entries as i32 - 64,
-                };
                 let (first, _) = cut.row(shape, bit);
-                let place = (first as i32 + from) as usize;
+                let place = (first - before) as usize;
                 let mut byte = 0;
                 while byte < 8 {
                     // What is behind the block belongs to no entry.
@@ -290,14 +313,15 @@ impl Tails {
                     byte += 1;
                 }
                 tails.shifts[entries][lane] = place as u8 % 8;
-                let known = cut.wide as i32 - from;
+                let known = cut.wide + before;
                 let known = if known > 64 { 64 } else { known };
                 tails.masks[entries][lane] = if bit < cut.base {
                     u64::MAX
-                } else if bit > cut.base || known <= 0 {
+                } else if bit > cut.base || known == 0 {
                     0
                 } else {
-                    u64::MAX >> (64 - known)
+                    // Never all ones, which say that every entry has it.
+                    u64::MAX >> (64 - known) >> before << before
                 };
                 lane += 1;
             }

@@ -79,6 +79,30 @@ fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
     equal
 }
 
+/// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for every
+/// processor.
+#[inline(always)]
+pub(crate) fn equal_placed<const BYTES: usize>(
+    _: Scalar,
+    block: &[u8; BYTES],
+    value: u8,
+    among: u64,
+) -> u64 {
+    let mut left = among;
+    let mut equal = 0;
+    while left != 0 {
+        let bit = left.trailing_zeros();
+        left &= left - 1;
+        let here = bit.checked_sub(1).is_none_or(|slot| {
+            let byte = block[BYTES - 1 - slot as usize / 2];
+            let head = if slot % 2 == 0 { byte >> 4 } else { byte & 0x0f };
+            head == value
+        });
+        equal |= u64::from(here) << bit;
+    }
+    equal
+}
+
 /// [`Backend::apart`](crate::simd::Backend::apart) for every processor.
 #[inline(always)]
 pub(crate) fn apart(_: Scalar, word: u64, gaps: u64) -> u64 {

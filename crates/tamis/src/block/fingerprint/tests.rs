@@ -13,8 +13,8 @@ use tamis_theory::tinyset::Block;
 
 use super::contents::Contents;
 use super::{
-    ANY, Answer, CROWDED, Cut, Entry, Expected, Fixed, Form, HALVED,
-    Insertion, Repeats, SPARSE, Shape, State, Tail, Tails,
+    ANY, Answer, Cut, Entry, Expected, Fixed, Form, HALVED, Insertion, PLACED,
+    Repeats, SPARSE, Shape, State, Tail, Tails,
 };
 use crate::simd::{Backend, Scalar};
 
@@ -37,6 +37,11 @@ impl Random {
 
 const LINE: Block = Block::new(512, 64);
 const HALF: Block = Block::new(256, 32);
+
+/// A line whose heads are placed.
+fn placed(form: Form) -> Shape {
+    Shape::new(LINE, form).with_placed_heads()
+}
 
 /// The fast way of a shape, on every backend there is: they must agree.
 trait Fast {
@@ -125,14 +130,13 @@ fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
     fn boxed<const BYTES: usize, const FLAGS: u32, const FILL: u8>(
         shape: Shape,
     ) -> Option<Box<dyn Fast>> {
-        let entries = if FILL == CROWDED { 64 } else { 0 };
-        let expected = Expected { entries, cached: true };
+        let expected = Expected { entries: 0, cached: true };
         Fixed::<BYTES, FLAGS, FILL>::new(shape, expected)
             .map(|fixed| Box::new(fixed) as _)
     }
     let ways = [
-        boxed::<64, 0, CROWDED>(shape),
-        boxed::<64, 2, CROWDED>(shape),
+        boxed::<64, 0, PLACED>(shape),
+        boxed::<64, 2, PLACED>(shape),
         boxed::<64, 0, HALVED>(shape),
         boxed::<64, 2, HALVED>(shape),
         boxed::<64, 0, SPARSE>(shape),
@@ -257,6 +261,8 @@ fn the_fast_way_does_what_the_reference_does() {
             same(Shape::new(block, Form::Elastic).with_head(4), seed, 130);
             same(Shape::new(short(block), Form::Plain), seed, 70);
         }
+        same(placed(Form::Plain), seed, 130);
+        same(placed(Form::Elastic), seed, 130);
         same(Shape::new(LINE, Form::Capped(45)), seed, 130);
         same(Shape::new(HALF, Form::Capped(17)), seed, 130);
     }
@@ -271,27 +277,32 @@ fn the_fast_way_does_what_the_reference_does() {
         (5, 4, Form::Plain),
     ] {
         for long in 0..chains {
-            let shape = Shape::new(LINE, form).with_head(head);
-            same_in(shape, 9, 130, |item, chain| match item % 8 {
-                0 => chain % chains,
-                _ => long,
-            });
+            for shape in [Shape::new(LINE, form).with_head(head), placed(form)]
+            {
+                same_in(shape, 9, 130, |item, chain| match item % 8 {
+                    0 => chain % chains,
+                    _ => long,
+                });
+            }
         }
     }
     // All chains, of which the first fills the words in which the others
     // would begin: ranks that are a word's bits or more.
     for form in [Form::Plain, Form::Elastic] {
         for long in [15, 16, 17, 18, 25, 40] {
-            let shape = Shape::new(LINE, form).with_head(4);
             let items = long + 63;
             let first = |item: u32| item.saturating_sub(long - 1).min(63);
-            same_in(shape, 5, items, |item, _| first(item));
-            // The other way round, the last chain.
-            same_in(shape, 5, items, |item, _| item.min(63));
+            for shape in [Shape::new(LINE, form).with_head(4), placed(form)] {
+                same_in(shape, 5, items, |item, _| first(item));
+                // The other way round, the last chain.
+                same_in(shape, 5, items, |item, _| item.min(63));
+            }
         }
     }
     same(Shape::new(LINE, Form::Plain), 1234, 455);
     same(Shape::new(LINE, Form::Plain).with_head(4), 1234, 455);
+    same(placed(Form::Plain), 1234, 455);
+    same(placed(Form::Elastic), 1234, 455);
     same(Shape::new(HALF, Form::Elastic).with_head(4), 1234, 230);
     same(Shape::new(LINE, Form::Elastic), 1234, 455);
     same(Shape::new(HALF, Form::Plain), 1234, 230);
@@ -302,9 +313,12 @@ fn the_fast_way_does_what_the_reference_does() {
 /// for no other.
 #[test]
 fn blocks_without_heads_are_filled_in_place() {
-    for (block, heads, most) in [(LINE, 89, 127), (HALF, 44, 112)] {
-        for form in [Form::Plain, Form::Elastic] {
-            let shape = Shape::new(block, form).with_head(4);
+    for form in [Form::Plain, Form::Elastic] {
+        for (shape, heads, most) in [
+            (Shape::new(LINE, form).with_head(4), 89, 127),
+            (placed(form), 89, 127),
+            (Shape::new(HALF, form).with_head(4), 44, 112),
+        ] {
             // Two words are looked at, with a one in front and the flags.
             let most = most.min(shape.block.array_bits() / 2);
             let most = most.min(128 - form.flags());
@@ -344,23 +358,23 @@ fn tails_are_equal_where_entries_agree() {
     let mut random = Random(7);
     let mut agreed = 0;
     for (block, form, head, before) in [
-        (LINE, Form::Plain, 8, Some(0)),
-        (LINE, Form::Plain, 4, Some(0)),
-        (LINE, Form::Plain, 4, None),
-        (LINE, Form::Elastic, 8, Some(0)),
-        (LINE, Form::Elastic, 4, None),
-        (HALF, Form::Plain, 4, Some(0)),
-        (HALF, Form::Plain, 4, Some(1)),
-        (HALF, Form::Elastic, 4, Some(1)),
+        (LINE, Form::Plain, 8, 0),
+        (LINE, Form::Plain, 4, 0),
+        (LINE, Form::Plain, 4, 1),
+        (LINE, Form::Elastic, 8, 0),
+        (LINE, Form::Elastic, 4, 1),
+        (HALF, Form::Plain, 4, 0),
+        (HALF, Form::Plain, 4, 1),
+        (HALF, Form::Elastic, 4, 1),
     ] {
         let shape = Shape::new(block, form).with_head(head);
-        let tails = Tails::new(&shape, before.map(i32::unsigned_abs));
-        // The first 64 are asked for only if there are no others. From the
-        // last on heads begin to be too long.
-        let most = match block {
-            HALF => 44,
-            _ if before.is_none() => 89,
-            _ => 64,
+        let tails = Tails::new(&shape, before);
+        // With more entries heads are shorter, or not all entries are shown.
+        let most = match (block, head, before) {
+            (HALF, ..) => 44,
+            (_, 8, _) => 49,
+            (_, _, 0) => 63,
+            _ => 89,
         };
         for entries in Tails::least(shape.block, head)..=most {
             let mut state = State::Holding(Contents::default());
@@ -380,10 +394,9 @@ fn tails_are_equal_where_entries_agree() {
                 let vague = turn % 2 == 1;
                 let wanted = Tail { entries, bits, vague };
                 let found = equal(Scalar, &block, &tails, wanted);
-                let from = before.map_or(entries as i32 - 64, |n: i32| -n);
                 let mut here = 0;
-                for bit in 0..64 {
-                    let slot = usize::try_from(from + bit).ok();
+                for bit in 0u32..64 {
+                    let slot = bit.checked_sub(before).map(|s| s as usize);
                     let entry = slot.and_then(|s| contents.entries.get(s));
                     let Some(entry) = entry else { continue };
                     let nothing = entry.known > base && !entry.last_bit();

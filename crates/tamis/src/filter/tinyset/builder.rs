@@ -1,5 +1,7 @@
 //! From what is wanted to a TinySet.
 
+use core::ops::Range;
+
 use tamis_theory::Prediction;
 use tamis_theory::tinyset::{self, Block, two_level};
 
@@ -50,6 +52,12 @@ const MOST_READS: f64 = 1.055;
 /// with such a head takes 9 of them; where the mean is less than this, more
 /// than one block in ten has less.
 const LEAST_FOR_BYTES: f64 = 10.8;
+
+/// Bits of a line's array for each key, within which heads are placed: with
+/// more, hardly a block has more entries than a word has bits, and all that a
+/// lookup asks about can be asked of that word; with fewer, more than one
+/// block in ten has no heads at all.
+const FOR_PLACED: Range<f64> = 5.8..8.3;
 
 /// What decides the size.
 #[derive(Debug, Clone, Copy)]
@@ -296,9 +304,15 @@ impl TinySetBuilder {
         // Where many blocks have no room for heads of a byte none gets
         // them: a lookup would have to guess which kind it meets.
         let load = f64::from(self.block_bits) / prediction.bits_per_key;
-        let array = f64::from(shape.block.array_bits());
-        let crowded = LEAST_FOR_BYTES * load > array;
-        let shape = shape.with_head(if crowded { 4 } else { 8 });
+        let room = f64::from(shape.block.array_bits()) / load;
+        let line = (self.block_bits, chains) == (512, 64);
+        let shape = if room >= LEAST_FOR_BYTES {
+            shape.with_head(8)
+        } else if line && FOR_PLACED.contains(&room) {
+            shape.with_placed_heads()
+        } else {
+            shape.with_head(4)
+        };
         Ok(Design { shape, ratio: None, prediction, bits_per_key })
     }
 

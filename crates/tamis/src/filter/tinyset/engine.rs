@@ -322,20 +322,20 @@ pub(super) struct Places {
     offsets: [u64; LANES],
     /// As a [`Key`] packs them.
     words: [u64; LANES],
-    small: [u64; LANES],
+    heads: [u64; LANES],
 }
 
 impl Places {
     #[inline(always)]
     fn get(&self, lane: usize) -> (u64, Key) {
-        let key = Key::unpack((self.words[lane], self.small[lane]));
+        let key = Key::unpack((self.words[lane], self.heads[lane]));
         (self.offsets[lane], key)
     }
 
     #[inline(always)]
     fn set(&mut self, lane: usize, (offset, key): (u64, Key)) {
         self.offsets[lane] = offset;
-        (self.words[lane], self.small[lane]) = key.pack();
+        (self.words[lane], self.heads[lane]) = key.pack();
     }
 }
 
@@ -814,7 +814,7 @@ impl<C: Blocks + Sync> crate::parallel::Divided for Array<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::fingerprint::{CROWDED, HALVED};
+    use crate::block::fingerprint::{HALVED, PLACED};
     use proptest::prelude::*;
     use tamis_theory::tinyset::Block;
 
@@ -864,8 +864,9 @@ mod tests {
             planned_alike(&bytes, count, hashes);
             let halved = Fixed::<64, 0, HALVED>::new(halves, expected);
             planned_alike(&halved.unwrap(), count, hashes);
-            let crowded = Fixed::<64, 0, CROWDED>::new(halves, expected);
-            planned_alike(&crowded.unwrap(), count, hashes);
+            let placed = shape.with_placed_heads();
+            let placed = Fixed::<64, 0, PLACED>::new(placed, expected);
+            planned_alike(&placed.unwrap(), count, hashes);
             planned_alike(&shape, count, hashes);
         }
     }

@@ -7,7 +7,7 @@ use tamis_theory::tinyset::Block;
 
 use crate::batch::CACHE;
 use crate::block::fingerprint::{
-    ANY, CROWDED, Expected, Fixed, Form, HALVED, Repeats, SPARSE, Shape,
+    ANY, Expected, Fixed, Form, HALVED, PLACED, Repeats, SPARSE, Shape,
 };
 use crate::error::{Error, Result};
 use crate::format::Reader;
@@ -34,6 +34,7 @@ const SECOND: usize = 50;
 const ELASTIC: u32 = 1;
 const REMOVABLE: u32 = 2;
 const REPEATS: u32 = 4;
+const PLACED_HEADS: u32 = 8;
 
 impl Geometry {
     const ENCODED: usize = 40;
@@ -94,6 +95,7 @@ impl Geometry {
         let mut flags = elastic;
         flags |= if self.removable { REMOVABLE } else { 0 };
         flags |= if self.repeats { REPEATS } else { 0 };
+        flags |= if self.shape.placed { PLACED_HEADS } else { 0 };
         let head = self.shape.head;
         for field in [block_bits, chains, remainder_bits, cap, flags, head] {
             out.extend_from_slice(&field.to_le_bytes());
@@ -110,11 +112,15 @@ impl Geometry {
         let [blocks, second] = [at.u64()?, at.u64()?];
         let [block_bits, chains, remainder_bits, cap, flags, head] =
             [at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?];
-        if flags & !(ELASTIC | REMOVABLE | REPEATS) != 0 {
+        if flags & !(ELASTIC | REMOVABLE | REPEATS | PLACED_HEADS) != 0 {
             return Err(corrupt("flags this version does not define"));
         }
         if !matches!(head, 8 | 4) {
             return Err(corrupt("heads have 8 or 4 bits"));
+        }
+        let placed = flags & PLACED_HEADS != 0;
+        if placed && (head != 4 || cap != 0) {
+            return Err(corrupt("placed heads have 4 bits, in one level"));
         }
         let form = match (flags & ELASTIC != 0, cap) {
             (false, 0) => Form::Plain,
@@ -123,9 +129,13 @@ impl Geometry {
             (true, _) => return Err(corrupt("two forms at once")),
         };
         let block = Block { remainder_bits, ..Block::new(block_bits, chains) };
+        let shape = Shape::new(block, form);
         let geometry = Self {
             blocks,
-            shape: Shape::new(block, form).with_head(head),
+            shape: match placed {
+                true => shape.with_placed_heads(),
+                false => shape.with_head(head),
+            },
             second,
             removable: flags & REMOVABLE != 0,
             repeats: flags & REPEATS != 0,
@@ -245,8 +255,8 @@ macro_rules! ways {
     };
 }
 ways! {
-    PlainCrowd(Fixed<64, 0, CROWDED>),
-    ElasticCrowd(Fixed<64, 2, CROWDED>),
+    PlainPlaced(Fixed<64, 0, PLACED>),
+    ElasticPlaced(Fixed<64, 2, PLACED>),
     PlainHalved(Fixed<64, 0, HALVED>),
     ElasticHalved(Fixed<64, 2, HALVED>),
     PlainSparse(Fixed<64, 0, SPARSE>),
@@ -290,8 +300,8 @@ macro_rules! by_way {
     ($way:expr, $blocks:ident => $body:expr) => {{
         use $crate::filter::tinyset::geometry::Way;
         match $way {
-            Way::PlainCrowd($blocks) => $body,
-            Way::ElasticCrowd($blocks) => $body,
+            Way::PlainPlaced($blocks) => $body,
+            Way::ElasticPlaced($blocks) => $body,
             Way::PlainHalved($blocks) => $body,
             Way::ElasticHalved($blocks) => $body,
             Way::PlainSparse($blocks) => $body,

@@ -583,8 +583,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let blocks = blocks
             .checked_mul(2)
             .ok_or(Error::Allocation { bytes: u64::MAX })?;
-        let shape =
-            Shape::new(shape.block, Form::Elastic).with_head(shape.head);
+        let shape = shape.with_form(Form::Elastic);
         Ok(Geometry { blocks, shape, ..self.geometry })
     }
 

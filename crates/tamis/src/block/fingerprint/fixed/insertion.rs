@@ -1,7 +1,8 @@
 //! One more entry in a block, without taking it apart.
 
 use super::{
-    Answer, CAPPED, CROWDED, Fixed, LINE, LookHarder, MOST, span, top, word,
+    ANY, Answer, CAPPED, Fixed, LINE, LookHarder, MOST, PLACED, span, top,
+    word,
 };
 use crate::block::fingerprint::{Cut, Lanes, NewEntry, NewHead, head_bits};
 use crate::simd::{Backend, Task};
@@ -172,7 +173,13 @@ impl<const BYTES: usize, const FLAGS: u32> Words<'_, BYTES, FLAGS> {
 /// Adds an entry to a block that has some, and whose heads stay as long as
 /// they are: `HALVES` half bytes, or none.
 #[inline(always)]
-fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
+fn add<
+    B: Backend,
+    const BYTES: usize,
+    const FLAGS: u32,
+    const FILL: u8,
+    const HALVES: u8,
+>(
     backend: B,
     block: &mut [u8; BYTES],
     index: u64,
@@ -187,7 +194,10 @@ fn add<B: Backend, const BYTES: usize, const FLAGS: u32, const HALVES: u8>(
     let head = NewHead {
         halves: HALVES,
         begin: plan.begin,
-        at: plan.begin + HALVES * start as u8,
+        at: match FILL {
+            PLACED => 2 * BYTES as u8 - 1 - start as u8,
+            _ => plan.begin + HALVES * start as u8,
+        },
         value: match HALVES {
             2 => value,
             _ => value >> 4 | value & 0xf0,
@@ -244,7 +254,8 @@ impl<const BYTES: usize, const FLAGS: u32> Task
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) {
         let Self { block, index, plan, one } = self;
-        add::<B, BYTES, FLAGS, 0>(backend, block, index, plan, one);
+        // Where heads would be does not matter.
+        add::<B, BYTES, FLAGS, ANY, 0>(backend, block, index, plan, one);
     }
 }
 
@@ -317,11 +328,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let span = span(marks) & present.wrapping_neg();
             let answer = match repeats {
                 Repeats::Store => Some(Answer::No),
-                // Slots are counted from the first here, and tails of
-                // crowded blocks from the last.
-                _ if FILL == CROWDED => {
-                    self.look_in::<B, false>(backend, block, found, span, key)
-                }
                 _ => self.look_in::<B, true>(backend, block, found, span, key),
             };
             let answer = match answer {
@@ -334,6 +340,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
+                // Most chains are among the first entries all the same.
+                _ if FILL == PLACED => self.look(backend, block, key),
                 _ => backend.outline(LookHarder(self, block, key)),
             };
             (wide.flag || wide.worn, wide.capacity, wide.start, answer)
@@ -364,8 +372,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let plan = &self.plans[capacity as usize % MOST];
         let one = One { start, present, fraction };
         match plan.halves {
-            2 => add::<B, BYTES, FLAGS, 2>(backend, block, index, plan, one),
-            1 => add::<B, BYTES, FLAGS, 1>(backend, block, index, plan, one),
+            2 => add::<B, BYTES, FLAGS, FILL, 2>(
+                backend, block, index, plan, one,
+            ),
+            1 => add::<B, BYTES, FLAGS, FILL, 1>(
+                backend, block, index, plan, one,
+            ),
             _ => backend.outline(Headless::<BYTES, FLAGS> {
                 block,
                 index,

@@ -56,9 +56,13 @@ fn shape() -> impl Strategy<Value = Shape> {
         4 => Just(Form::Elastic),
         1 => (1u32..46).prop_map(Form::Capped),
     ];
-    (block, form, any::<bool>()).prop_map(|(block, form, short)| {
+    (block, form, 0..3).prop_map(|(block, form, heads)| {
         let shape = usable(block, form);
-        if short { shape.with_head(4) } else { shape }
+        match (heads, shape.form) {
+            (0, _) => shape,
+            (1, Form::Plain | Form::Elastic) => shape.with_placed_heads(),
+            _ => shape.with_head(4),
+        }
     })
 }
 
@@ -196,8 +200,7 @@ impl Beside {
                 self.keys.extend(other.keys);
             }
             Op::Split(right) => {
-                self.shape = Shape::new(self.shape.block, Form::Elastic)
-                    .with_head(self.shape.head);
+                self.shape = self.shape.with_form(Form::Elastic);
                 let [left, other] = state.split(&self.shape);
                 self.state = if right { other } else { left };
                 self.keys
