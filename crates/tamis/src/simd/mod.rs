@@ -86,12 +86,12 @@ pub trait Backend: Copy {
     ) -> u64;
 
     /// Which entries of `among` have this head of 4 bits in a block in which
-    /// heads are placed; bit i + 1 stands for entry i. The lowest bit stays
-    /// what it is.
+    /// heads are placed; bit i + 1 stands for entry i, or, if it is `LATER`,
+    /// for entry i + 16. The lowest bit stays what it is.
     #[doc(hidden)]
-    fn equal_placed<const BYTES: usize>(
+    fn equal_placed<const LATER: bool>(
         self,
-        block: &[u8; BYTES],
+        block: &[u8; fingerprint::LINE],
         value: u8,
         among: u64,
     ) -> u64;
@@ -193,13 +193,14 @@ macro_rules! steps {
         }
 
         #[inline(always)]
-        fn equal_placed<const BYTES: usize>(
+        fn equal_placed<const LATER: bool>(
             self,
-            block: &[u8; BYTES],
+            block: &[u8; fingerprint::LINE],
             value: u8,
             among: u64,
         ) -> u64 {
-            fingerprint::$module::equal_placed(self, block, value, among)
+            let equal = fingerprint::$module::equal_placed::<LATER>;
+            equal(self, block, value, among)
         }
 
         #[inline(always)]

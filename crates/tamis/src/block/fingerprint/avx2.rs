@@ -19,7 +19,7 @@ use core::arch::x86_64::{
     _mm256_zextsi128_si256, _pdep_u64,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, scalar};
+use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails, scalar};
 use crate::simd::{Avx2, Scalar};
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -79,13 +79,13 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
 /// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
 /// processor.
 #[inline(always)]
-pub(crate) fn equal_placed<const BYTES: usize>(
+pub(crate) fn equal_placed<const LATER: bool>(
     proof: Avx2,
-    block: &[u8; BYTES],
+    block: &[u8; LINE],
     value: u8,
     among: u64,
 ) -> u64 {
-    let bytes = half(proof, &block[BYTES - 32..]);
+    let bytes = half(proof, &block[if LATER { 24 } else { 32 }..]);
     // SAFETY: `proof` says that AVX2 is there.
     let bytes = unsafe {
         let order = _mm256_setr_epi8(

@@ -23,7 +23,7 @@ use core::arch::x86_64::{
     _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
-use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails, avx2};
+use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails, avx2};
 use crate::simd::Avx512;
 
 /// [`Backend::select`](crate::simd::Backend::select) for this processor.
@@ -73,18 +73,19 @@ pub(crate) fn equal_low_heads<const BYTES: usize>(
 /// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
 /// processor.
 #[inline(always)]
-pub(crate) fn equal_placed<const BYTES: usize>(
+pub(crate) fn equal_placed<const LATER: bool>(
     proof: Avx512,
-    block: &[u8; BYTES],
+    block: &[u8; LINE],
     value: u8,
     among: u64,
 ) -> u64 {
     /// The byte of every slot, and which half of it; nothing of the first,
     /// which stands for no slot.
-    static BYTES_OF: [u8; 64] = placed_slots().0;
-    static HALVES_OF: [u8; 64] = placed_slots().1;
-    let block = whole(proof, block);
-    let (places, halves) = (line(proof, &BYTES_OF), line(proof, &HALVES_OF));
+    static FIRST: Placed = placed_from(0);
+    static LATER_ONES: Placed = placed_from(16);
+    let slots = if LATER { &LATER_ONES } else { &FIRST };
+    let block = line(proof, block);
+    let (places, halves) = (line(proof, &slots.0), line(proof, &slots.1));
     let value = TWICE[usize::from(value % 16)];
     // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
     let equal = unsafe {
@@ -106,16 +107,21 @@ static TWICE: [u8; 16] = {
     bytes
 };
 
-/// Where the heads of a line are if they are placed: bytes and masks.
-const fn placed_slots() -> ([u8; 64], [u8; 64]) {
-    let (mut places, mut masks) = ([0; 64], [0; 64]);
-    let mut slot = 0;
-    while slot < 63 {
-        places[slot + 1] = 63 - slot as u8 / 2;
-        masks[slot + 1] = if slot % 2 == 0 { 0xf0 } else { 0x0f };
-        slot += 1;
+/// Where heads are: bytes of a line, and masks.
+#[repr(align(64))]
+struct Placed([u8; LINE], [u8; LINE]);
+
+/// Where those of a slot and the ones behind it are if they are placed.
+const fn placed_from(first: usize) -> Placed {
+    let mut placed = Placed([0; LINE], [0; LINE]);
+    let mut at = 1;
+    while at < LINE {
+        let slot = first + at - 1;
+        placed.0[at] = (LINE - 1 - slot / 2) as u8;
+        placed.1[at] = if slot % 2 == 0 { 0xf0 } else { 0x0f };
+        at += 1;
     }
-    (places, masks)
+    placed
 }
 
 /// Which of 64 bytes are equal to `value`.

@@ -329,8 +329,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         key: Key,
     ) -> Option<Answer> {
-        if FILL == PLACED {
-            return self.look_placed(backend, block, key);
+        if let (PLACED, Some(line)) = (FILL, Self::line(block)) {
+            return self.look_placed(backend, block, line, key);
         }
         let index = Self::index(block);
         let most = match FILL {
@@ -380,8 +380,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let before = Self::FRONT - 1;
         let from = 0u32.wrapping_sub(before);
         let shown = capacity + before;
-        if FILL == PLACED {
-            let equal = backend.equal_placed(block, key.head, span);
+        if let (PLACED, Some(line)) = (FILL, Self::line(block)) {
+            let equal = backend.equal_placed::<false>(line, key.head, span);
             let equal = (equal, from);
             self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
         } else if FILL != HALVED && capacity <= self.byte_heads {
@@ -411,10 +411,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         &self,
         backend: B,
         block: &[u8; BYTES],
+        line: &[u8; LINE],
         key: Key,
     ) -> Option<Answer> {
         let index = Self::index(block);
-        let (flag, worn, starts) = Self::starts(block, 2);
+        let (_, worn, starts) = Self::starts(block, 2);
         let through = through(index, key);
         let marks = self.three.wrapping_shl(through.count_ones());
         let marks = backend.select(starts, marks);
@@ -425,14 +426,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let start = marks & marks.wrapping_neg();
         let span = end.wrapping_sub(start) & all_or_none(through);
-        // The end of all is looked for behind the first 16 slots.
-        let chains = index.count_ones() + u32::from(FLAGS == ELASTIC && flag);
-        let first = (word(block, BYTES / 8) >> FLAGS) as u16;
-        let ahead = chains.wrapping_sub(1 + first.count_ones());
-        let second = word(block, BYTES / 8 + SECOND);
+        let (_, ahead, second) = Self::later(block, index);
         let ends = match FLAGS {
             PLAIN => second.count_ones(),
-            // Behind the two slots that were counted above, too.
+            // Behind the two slots that were counted in front, too.
             _ => (second & !3).count_ones(),
         };
         // Nearly empty, saturated, or with more entries than the 80 (or 78)
@@ -440,7 +437,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if ahead >= ends {
             return None;
         }
-        let equal = backend.equal_placed(block, key.head, span);
+        let equal = backend.equal_placed::<false>(line, key.head, span);
         if equal == 0 {
             return Some(Answer::No);
         }
@@ -448,10 +445,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if equal & 1 == 1 {
             return None;
         }
-        let second = match FLAGS {
-            PLAIN => second << 2 | 3,
-            _ => second | 3,
-        };
+        let second = Self::behind_two(second);
         let total = backend.select(second, self.four.wrapping_shl(ahead));
         // No place for an end, or too many planes to compare all at once.
         let least = match B::WIDE {
@@ -471,6 +465,69 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let equal = (equal, u32::MAX);
         let shape = (capacity, worn);
         self.compare::<B, true>(backend, block, shape, 4, equal, key)
+    }
+
+    /// The same for a chain that is not among the first entries, in a block
+    /// with 17 to 77 of them.
+    #[inline(always)]
+    fn look_later<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        line: &[u8; LINE],
+        key: Key,
+    ) -> Option<Answer> {
+        let index = Self::index(block);
+        let (_, worn, _) = Self::starts(block, 2);
+        let (passed, ahead, second) = Self::later(block, index);
+        let second = Self::behind_two(second);
+        let through = through(index, key);
+        let rank = through.count_ones().wrapping_sub(passed);
+        // An end, or a start, among the first 16.
+        if (ahead as i32) < 0 || (rank as i32) < 2 {
+            return None;
+        }
+        let total = backend.select(second, self.four.wrapping_shl(ahead));
+        let marks = self.three.wrapping_shl(rank);
+        let marks = backend.select(second, marks);
+        let end = marks & marks.wrapping_sub(1);
+        if total == 0 || end == 0 {
+            return None;
+        }
+        let start = marks & marks.wrapping_neg();
+        let span = end.wrapping_sub(start) & all_or_none(through);
+        let equal = backend.equal_placed::<true>(line, key.head, span);
+        let shape = (total.trailing_zeros() + 15, worn);
+        let equal = (equal, 15);
+        self.compare::<B, false>(backend, block, shape, 4, equal, key)
+    }
+
+    /// Of the *last* plane: how many chains end in the first 16 slots, how
+    /// many less one end behind them (a negative number if none), and the
+    /// word from there on; of an elastic block from two slots before that.
+    #[inline(always)]
+    fn later(block: &[u8; BYTES], index: u64) -> (u32, u32, u64) {
+        let (flag, ..) = Self::starts(block, 2);
+        let chains = index.count_ones() + u32::from(FLAGS == ELASTIC && flag);
+        let first = (word(block, BYTES / 8) >> FLAGS) as u16;
+        let passed = first.count_ones();
+        let second = word(block, BYTES / 8 + SECOND);
+        (passed, chains.wrapping_sub(1 + passed), second)
+    }
+
+    /// That word with two ones in front of the slot behind the first 16.
+    #[inline(always)]
+    fn behind_two(second: u64) -> u64 {
+        match FLAGS {
+            PLAIN => second << 2 | 3,
+            _ => second | 3,
+        }
+    }
+
+    /// The block, if it is a line.
+    #[inline(always)]
+    fn line(block: &[u8; BYTES]) -> Option<&[u8; LINE]> {
+        block.first_chunk()
     }
 
     /// A head of half a byte.
@@ -613,6 +670,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         block: &[u8; BYTES],
         key: Key,
     ) -> Answer {
+        if let (PLACED, Some(line)) = (FILL, Self::line(block)) {
+            if let Some(answer) = self.look_later(backend, block, line, key) {
+                return answer;
+            }
+        }
         let index = Self::index(block);
         let short = BYTES == 32 && FLAGS != CAPPED;
         let tails = Self::BY_TAILS && B::WIDE;

@@ -54,8 +54,8 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    ANY, Answer, Expected, Fixed, HALVED, Insertion, Key, PLACED, Repeats,
-    SPARSE,
+    ANY, Answer, Expected, Fixed, HALVED, Insertion, Key, LINE, PLACED,
+    Repeats, SPARSE,
 };
 pub(crate) use summary::Summary;
 

@@ -1,6 +1,6 @@
 //! The portable steps, and the definition of what the others must do.
 
-use super::{Heads, NewEntry, NewHead, Planes, Tail, Tails};
+use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails};
 use crate::simd::Scalar;
 
 /// [`Backend::select`](crate::simd::Backend::select) for every processor.
@@ -82,9 +82,9 @@ fn equal(bytes: &[u8], heads: Heads, among: u64) -> u64 {
 /// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for every
 /// processor.
 #[inline(always)]
-pub(crate) fn equal_placed<const BYTES: usize>(
+pub(crate) fn equal_placed<const LATER: bool>(
     _: Scalar,
-    block: &[u8; BYTES],
+    block: &[u8; LINE],
     value: u8,
     among: u64,
 ) -> u64 {
@@ -94,7 +94,8 @@ pub(crate) fn equal_placed<const BYTES: usize>(
         let bit = left.trailing_zeros();
         left &= left - 1;
         let here = bit.checked_sub(1).is_none_or(|slot| {
-            let byte = block[BYTES - 1 - slot as usize / 2];
+            let before = if LATER { 8 } else { 0 };
+            let byte = block[LINE - 1 - before - slot as usize / 2];
             let head = if slot % 2 == 0 { byte >> 4 } else { byte & 0x0f };
             head == value
         });

@@ -340,8 +340,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         {
             let answer = match repeats {
                 Repeats::Store => Answer::No,
-                // Most chains are among the first entries all the same.
-                _ if FILL == PLACED => self.look(backend, block, key),
                 _ => backend.outline(LookHarder(self, block, key)),
             };
             (wide.flag || wide.worn, wide.capacity, wide.start, answer)
