@@ -77,7 +77,7 @@ fn group_set(proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
+pub(super) unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
     // SAFETY: AVX2 by this function's contract. The casts keep all bits:
     // the intrinsics happen to take signed words, and `bits` is at most 512.
     unsafe {

@@ -12,19 +12,18 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm_mulhi_epu16, _mm_set_epi64x, _mm_set1_epi16,
-    _mm256_and_si256, _mm256_castsi256_ps, _mm256_cvtepu16_epi32,
-    _mm256_loadu_si256, _mm256_mask_mov_epi32, _mm256_movemask_ps,
+    __m256i, __m512i, _mm_set_epi64x, _mm256_and_si256, _mm256_cvtepu16_epi32,
+    _mm256_loadu_si256, _mm256_mask_mov_epi32, _mm256_mask_testn_epi32_mask,
     _mm256_permutevar8x32_epi32, _mm256_permutex2var_epi32, _mm256_rorv_epi32,
-    _mm256_set1_epi32, _mm256_slli_epi32, _mm256_srli_epi32,
-    _mm256_storeu_si256, _mm512_cmpneq_epi64_mask, _mm512_loadu_si512,
-    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_sllv_epi32,
-    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_ternarylogic_epi32,
+    _mm256_set1_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
+    _mm512_cmpneq_epi64_mask, _mm512_loadu_si512, _mm512_set1_epi32,
+    _mm512_setr_epi32, _mm512_sllv_epi32, _mm512_storeu_si512,
+    _mm512_sub_epi32, _mm512_ternarylogic_epi32,
 };
 
 use super::groups::{self, Groups};
 use super::scalar::{look_and_set, set_one_by_one};
-use super::{LANES, Probes};
+use super::{LANES, Probes, avx2};
 use crate::simd::Avx512;
 
 /// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
@@ -50,12 +49,12 @@ fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
     let at = positions(proof, block.len(), probes, group);
     let Some(found) = words(proof, block, at.word) else { return false };
     // SAFETY: `proof` says that AVX2 and AVX-512VL are there.
-    let ones = unsafe {
+    let zeros = unsafe {
         let found = _mm256_rorv_epi32(found, at.bit);
-        let found = _mm256_slli_epi32::<31>(found);
-        _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
+        let one = _mm256_set1_epi32(1);
+        _mm256_mask_testn_epi32_mask(at.wanted as u8, found, one)
     };
-    !ones & at.wanted == 0
+    zeros == 0
 }
 
 /// Eight positions of a block, one a lane.
@@ -78,13 +77,12 @@ fn positions(
     probes: Probes,
     group: u32,
 ) -> Positions {
-    let [a, b] = probes.words(group).map(|word| word as i64);
-    // SAFETY: `proof` says that AVX2 is there. The casts keep all
-    // bits: the intrinsics happen to take signed words, and `bits` is at
-    // most 512.
+    let [a, b] = probes.words(group);
+    // SAFETY: `proof` says that AVX2 is there. The casts keep all bits: the
+    // intrinsics happen to take signed words.
     unsafe {
         let wanted = groups::wanted(proof, probes.count, group);
-        let fields = _mm_set_epi64x(b, a);
+        let fields = _mm_set_epi64x(b as i64, a as i64);
         // To scale by a power of two is to shift each field by less.
         let (word, bit) = match (bytes, probes.bits) {
             (64, 512) => {
@@ -98,9 +96,7 @@ fn positions(
                 (word, _mm256_srli_epi32::<8>(fields))
             }
             (_, bits) => {
-                let scale = _mm_set1_epi16(bits as i16);
-                let at = _mm_mulhi_epu16(fields, scale);
-                let at = _mm256_cvtepu16_epi32(at);
+                let at = avx2::positions(a, b, bits);
                 (_mm256_srli_epi32::<5>(at), at)
             }
         };

@@ -483,8 +483,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let second = Self::behind_two(second);
         let through = through(index, key);
         let rank = through.count_ones().wrapping_sub(passed);
-        // An end, or a start, among the first 16.
-        if (ahead as i32) < 0 || (rank as i32) < 2 {
+        // A start among the first 16; also if all chains end there.
+        if (rank as i32) < 2 {
             return None;
         }
         let total = backend.select(second, self.four.wrapping_shl(ahead));

@@ -452,7 +452,13 @@ where
     ) -> Step {
         let Self { view: View { engine, list, .. }, round, .. } = *self;
         let Plan { first, block } = plan;
-        let (count, bits) = (self.probes, round.payload_bits);
+        let count = self.probes;
+        let bits = match TRACKED && FIRST {
+            // There is a tracking bit in the block, at least. What a whole
+            // block would be asked is then not even compiled.
+            true => round.payload_bits.min(8 * BYTES as u32 - 1),
+            false => round.payload_bits,
+        };
         if (Probes { hash, count, bits, first })
             .covered::<_, ANY>(backend, block)
         {
