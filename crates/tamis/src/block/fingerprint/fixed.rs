@@ -664,7 +664,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     /// A lookup in a block with more or fewer entries than expected: in one
     /// whose heads are not placed, more than fit a word.
     #[inline(always)]
-    fn look_harder<B: Backend>(
+    pub(crate) fn look_harder<B: Backend>(
         &self,
         backend: B,
         block: &[u8; BYTES],

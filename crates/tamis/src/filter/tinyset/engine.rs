@@ -81,6 +81,14 @@ pub(super) trait Blocks: Copy {
         key: Key,
     ) -> Option<Answer>;
 
+    /// The same, if it is not.
+    fn look_unusual<B: Backend>(
+        &self,
+        backend: B,
+        block: &Self::Raw,
+        key: Key,
+    ) -> Answer;
+
     /// The fast way to insert, if it can.
     fn try_insert<B: Backend>(
         &self,
@@ -194,6 +202,16 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
     }
 
     #[inline(always)]
+    fn look_unusual<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8; BYTES],
+        key: Key,
+    ) -> Answer {
+        self.look_harder(backend, block, key)
+    }
+
+    #[inline(always)]
     fn try_insert<B: Backend>(
         &self,
         backend: B,
@@ -302,6 +320,15 @@ impl Blocks for Shape {
         None
     }
 
+    fn look_unusual<B: Backend>(
+        &self,
+        backend: B,
+        block: &[u8],
+        key: Key,
+    ) -> Answer {
+        self.look(backend, block, key)
+    }
+
     fn try_insert<B: Backend>(
         &self,
         _: B,
@@ -383,6 +410,13 @@ impl<'a, C: Blocks> View<'a, C> {
         block * self.blocks.bytes() as u64
     }
 
+    /// The block of a key, and what it is asked for.
+    #[inline(always)]
+    fn asked(&self, hash: u64) -> (&'a C::Raw, Key) {
+        let (raw, fraction) = self.blocks.choose(self.units, self.count, hash);
+        (raw, C::key(self.blocks.chain(hash), fraction))
+    }
+
     /// A lookup in the second level.
     #[inline(always)]
     fn second<B: Backend>(
@@ -439,9 +473,30 @@ impl<C: Blocks> Unplanned for View<'_, C> {
 
     #[inline(always)]
     fn step<B: Backend>(&self, backend: B, hash: u64) -> Step {
-        let (raw, fraction) = self.blocks.choose(self.units, self.count, hash);
-        let key = C::key(self.blocks.chain(hash), fraction);
-        self.blocks.look(backend, raw, key).into()
+        let (raw, key) = self.asked(hash);
+        let usual = self.blocks.look_usual(backend, raw, key);
+        let view = *self;
+        usual
+            .unwrap_or_else(|| backend.outline_rare(Unusual { view, hash }))
+            .into()
+    }
+}
+
+/// A lookup in a block that is not a usual one. Begins again: what is handed
+/// on would have to be kept, and somewhere, by all lookups.
+pub(super) struct Unusual<'a, C: Blocks> {
+    pub(super) view: View<'a, C>,
+    pub(super) hash: u64,
+}
+
+impl<C: Blocks> Task for Unusual<'_, C> {
+    type Output = Answer;
+
+    #[inline(always)]
+    fn run<B: Backend>(self, backend: B) -> Answer {
+        let Self { view, hash } = self;
+        let (raw, key) = view.asked(hash);
+        view.blocks.look_unusual(backend, raw, key)
     }
 }
 

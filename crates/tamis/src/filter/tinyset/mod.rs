@@ -687,7 +687,13 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for Unusual<'_, C, D> {
     fn run<B: Backend>(self, backend: B) -> bool {
         let Self(set, hash, _) = self;
         match C::of(&set.way) {
-            Some(blocks) => batch::all_rounds(set.view(blocks), backend, hash),
+            Some(blocks) if C::SPILL => {
+                batch::all_rounds(set.view(blocks), backend, hash)
+            }
+            Some(blocks) => {
+                let view = set.view(blocks);
+                engine::Unusual { view, hash }.run(backend) != Answer::No
+            }
             // Never: the way has told which function to call.
             None => true,
         }
