@@ -94,14 +94,20 @@ pub(crate) fn equal_placed<const LATER: bool>(
         let bit = left.trailing_zeros();
         left &= left - 1;
         let here = bit.checked_sub(1).is_none_or(|slot| {
-            let before = if LATER { 8 } else { 0 };
-            let byte = block[LINE - 1 - before - slot as usize / 2];
-            let head = if slot % 2 == 0 { byte >> 4 } else { byte & 0x0f };
-            head == value
+            let from = if LATER { 16 } else { 0 };
+            placed_head(block, from + slot) == value
         });
         equal |= u64::from(here) << bit;
     }
     equal
+}
+
+/// The head of a slot, if heads are placed: from the end of the block on, the
+/// upper half of a byte first.
+#[inline(always)]
+pub(crate) fn placed_head(block: &[u8], slot: u32) -> u8 {
+    let byte = block[block.len() - 1 - slot as usize / 2];
+    if slot % 2 == 0 { byte >> 4 } else { byte & 0x0f }
 }
 
 /// [`Backend::apart`](crate::simd::Backend::apart) for every processor.
