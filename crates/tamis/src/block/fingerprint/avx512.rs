@@ -86,25 +86,26 @@ pub(crate) fn equal_placed<const LATER: bool>(
     let slots = if LATER { &LATER_ONES } else { &FIRST };
     let block = line(proof, block);
     let (places, halves) = (line(proof, &slots.0), line(proof, &slots.1));
-    let value = TWICE[usize::from(value % 16)];
+    let value = OFTEN[usize::from(value % 16)];
     // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
     let equal = unsafe {
         let bytes = _mm512_permutexvar_epi8(places, block);
-        let differs = _mm512_xor_si512(bytes, _mm512_set1_epi8(value as i8));
+        let differs = _mm512_xor_si512(bytes, _mm512_set1_epi32(value));
         _mm512_testn_epi8_mask(differs, halves)
     };
     equal & among
 }
 
-/// Half bytes in both halves of a byte.
-static TWICE: [u8; 16] = {
-    let mut bytes = [0; 16];
+/// Half bytes as often as a word has room for them: from memory into all
+/// lanes, as a part of the instruction that compares them.
+static OFTEN: [i32; 16] = {
+    let mut words = [0; 16];
     let mut value = 0;
     while value < 16 {
-        bytes[value] = value as u8 * 0x11;
+        words[value] = (value as u32 * 0x1111_1111) as i32;
         value += 1;
     }
-    bytes
+    words
 };
 
 /// Where heads are: bytes of a line, and masks.
