@@ -71,12 +71,11 @@ pub(crate) struct Fixed<
     /// Entries up to which a block need not be taken apart to add one.
     most: u32,
     plans: &'static [Plan; MOST],
-    /// 1 to 4, to be shifted: as constants they would be an instruction
+    /// 1 to 3, to be shifted: as constants they would be an instruction
     /// and a register each, at every key.
     one: u64,
     two: u64,
     three: u64,
-    four: u64,
 }
 
 /// Entries the tables know: more than the fast way can handle, and a power
@@ -242,7 +241,6 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             one: 1,
             two: 2,
             three: 3,
-            four: 4,
         })
     }
 
@@ -427,7 +425,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let start = marks & marks.wrapping_neg();
         let span = end.wrapping_sub(start) & all_or_none(through);
-        let (_, ahead, second) = Self::later(block, index);
+        let (_, left, second) = Self::later(block, index);
         let ends = match FLAGS {
             PLAIN => second.count_ones(),
             // Behind the two slots that were counted in front, too.
@@ -435,7 +433,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         };
         // Nearly empty, saturated, or with more entries than the 80 (or 78)
         // that are counted here: up to 89 have heads.
-        if ahead >= ends {
+        if left > ends {
             return None;
         }
         let equal = backend.equal_placed::<false>(line, key.head, span);
@@ -447,11 +445,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return None;
         }
         let second = Self::behind_two(second);
-        let total = backend.select(second, self.four.wrapping_shl(ahead));
+        let total = backend.select(second, self.two.wrapping_shl(left));
         // No place for an end, or too many planes to compare all at once.
         let least = match B::WIDE {
             true => 1 << (Self::LEAST_HALVES - 15),
-            false => 1,
+            false => 1 << 2,
         };
         if total < least {
             return None;
@@ -480,7 +478,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     ) -> Option<Answer> {
         let index = Self::index(block);
         let (_, worn, _) = Self::starts(block, 2);
-        let (passed, ahead, second) = Self::later(block, index);
+        let (passed, left, second) = Self::later(block, index);
         let second = Self::behind_two(second);
         let through = through(index, key);
         let rank = through.count_ones().wrapping_sub(passed);
@@ -488,11 +486,11 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if (rank as i32) < 2 {
             return None;
         }
-        let total = backend.select(second, self.four.wrapping_shl(ahead));
+        let total = backend.select(second, self.two.wrapping_shl(left));
         let marks = self.three.wrapping_shl(rank);
         let marks = backend.select(second, marks);
         let end = marks & marks.wrapping_sub(1);
-        if total == 0 || end == 0 {
+        if total < 1 << 2 || end == 0 {
             return None;
         }
         let start = marks & marks.wrapping_neg();
@@ -504,8 +502,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     }
 
     /// Of the *last* plane: how many chains end in the first 16 slots, how
-    /// many less one end behind them (a negative number if none), and the
-    /// word from there on; of an elastic block from two slots before that.
+    /// many are left (fewer than none where there are no chains, or bits of
+    /// other planes in these slots), and the word from there on; of an
+    /// elastic block from two slots before that.
     #[inline(always)]
     fn later(block: &[u8; BYTES], index: u64) -> (u32, u32, u64) {
         let (flag, ..) = Self::starts(block, 2);
@@ -513,7 +512,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let first = (word(block, BYTES / 8) >> FLAGS) as u16;
         let passed = first.count_ones();
         let second = word(block, BYTES / 8 + SECOND);
-        (passed, chains.wrapping_sub(1 + passed), second)
+        (passed, chains.wrapping_sub(passed), second)
     }
 
     /// That word with two ones in front of the slot behind the first 16.
