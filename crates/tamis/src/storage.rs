@@ -112,6 +112,16 @@ impl Owned {
         Ok(owned)
     }
 
+    /// All of it as blocks, if it is.
+    #[inline(always)]
+    pub(crate) fn blocks<const BYTES: usize>(&self) -> Option<&[[u8; BYTES]]> {
+        match BYTES {
+            // Without a division.
+            LINE => bytemuck::try_cast_slice(&self.lines).ok(),
+            _ => bytemuck::try_cast_slice(self.as_ref()).ok(),
+        }
+    }
+
     /// All lines, with what the last one has behind the bytes.
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {

@@ -48,6 +48,9 @@ pub(super) trait Blocks: Copy {
         hash: u64,
     ) -> (&'a Self::Raw, u64);
 
+    /// The same in memory with nothing else than blocks to choose from.
+    fn choose_own(data: &Owned, hash: u64) -> Option<(&Self::Raw, u64)>;
+
     /// One block of data of which all blocks are whole, if it is there.
     fn of_data<'a>(&self, data: &'a [u8], block: u64)
     -> Option<&'a Self::Raw>;
@@ -148,6 +151,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
         } else {
             units.choose_and_rest(hash)
         }
+    }
+
+    #[inline(always)]
+    fn choose_own(data: &Owned, hash: u64) -> Option<(&Self::Raw, u64)> {
+        let blocks = (!Self::SPILL).then(|| data.blocks())??;
+        Some(Range::new(blocks)?.choose_and_rest(hash))
     }
 
     #[inline(always)]
@@ -277,6 +286,10 @@ impl Blocks for Shape {
     ) -> (&'a [u8], u64) {
         let (block, rest) = address(hash, count);
         (self.get(units.all(), block), rest)
+    }
+
+    fn choose_own(_: &Owned, _: u64) -> Option<(&[u8], u64)> {
+        None
     }
 
     fn of_data<'a>(&self, _: &'a [u8], _: u64) -> Option<&'a [u8]> {

@@ -139,7 +139,7 @@ impl TinySet {
             payload: 0..data.as_ref().len(),
             data,
             before: 0,
-            look_up: choose(&way),
+            look_up: choose_own(&way),
             insertion: choose_insertion(&way),
         }
     }
@@ -603,6 +603,14 @@ fn choose<D: AsRef<[u8]>>(way: &Way) -> Chosen<TinySet<D>> {
     by_way!(way, blocks => with(blocks))
 }
 
+/// The same in memory that has all blocks and nothing else.
+fn choose_own(way: &Way) -> Chosen<TinySet> {
+    fn with<C: Blocks + InWay>(_: &C) -> Chosen<TinySet> {
+        Chosen::new::<InOwnBlocks<C>>()
+    }
+    by_way!(way, blocks => with(blocks))
+}
+
 /// The single insertion into such blocks.
 fn choose_insertion(way: &Way) -> ChosenChange<TinySet> {
     fn with<C: Blocks + InWay>(_: &C) -> ChosenChange<TinySet> {
@@ -623,6 +631,24 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
             // Begins again: what is handed on would have to be kept, and
             // somewhere, by all lookups.
             _ => backend.outline_rare(Unusual::<C, D>(set, hash, PhantomData)),
+        }
+    }
+}
+
+/// Single lookups where memory has all blocks and nothing else.
+struct InOwnBlocks<C>(PhantomData<C>);
+
+impl<C: Blocks + InWay> LookUp<TinySet> for InOwnBlocks<C> {
+    #[inline(always)]
+    fn look_up<B: Backend>(set: &TinySet, backend: B, hash: u64) -> bool {
+        match usual_own::<C, B>(set, backend, hash) {
+            Some(Answer::No) => false,
+            Some(Answer::Maybe) => true,
+            // As above.
+            _ => {
+                let unusual = Unusual::<C, Owned>(set, hash, PhantomData);
+                backend.outline_rare(unusual)
+            }
         }
     }
 }
@@ -674,6 +700,20 @@ fn usual<C: Blocks + InWay, D: AsRef<[u8]>, B: Backend>(
     let (block, fraction) = address(hash, set.geometry.blocks);
     let blocks = C::of(&set.way)?;
     let raw = blocks.of_data(set.data.as_ref(), set.before + block)?;
+    blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
+}
+
+/// The same, where memory has all blocks and nothing else: how many there
+/// are is how many there are to choose from, and the one that is chosen is
+/// there.
+#[inline(always)]
+fn usual_own<C: Blocks + InWay, B: Backend>(
+    set: &TinySet,
+    backend: B,
+    hash: u64,
+) -> Option<Answer> {
+    let (raw, fraction) = C::choose_own(&set.data, hash)?;
+    let blocks = C::of(&set.way)?;
     blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
 }
 
