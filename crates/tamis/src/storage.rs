@@ -112,13 +112,13 @@ impl Owned {
         Ok(owned)
     }
 
-    /// All of it as blocks, if it is.
+    /// All whole blocks.
     #[inline(always)]
-    pub(crate) fn blocks<const BYTES: usize>(&self) -> Option<&[[u8; BYTES]]> {
+    pub(crate) fn blocks<const BYTES: usize>(&self) -> &[[u8; BYTES]] {
         match BYTES {
-            // Without a division.
-            LINE => bytemuck::try_cast_slice(&self.lines).ok(),
-            _ => bytemuck::try_cast_slice(self.as_ref()).ok(),
+            // As many as there are lines, which need not be worked out.
+            LINE => bytemuck::cast_slice(&self.lines),
+            _ => blocks_from(self.as_ref(), 0),
         }
     }
 

@@ -15,8 +15,8 @@ use core::arch::x86_64::{
     _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
     _mm256_slli_epi32, _mm256_slli_epi64, _mm256_sllv_epi32,
     _mm256_srli_epi32, _mm256_srli_epi64, _mm256_srlv_epi32,
-    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
-    _mm256_zextsi128_si256, _pdep_u64,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_unpackhi_epi8,
+    _mm256_unpacklo_epi8, _mm256_xor_si256, _mm256_zextsi128_si256, _pdep_u64,
 };
 
 use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails, scalar};
@@ -92,16 +92,22 @@ pub(crate) fn equal_placed<const LATER: bool>(
             15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13,
             12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
         );
-        let swapped = _mm256_permute4x64_epi64::<0b01_00_11_10>(bytes);
-        _mm256_shuffle_epi8(swapped, order)
+        // The first eight bytes of the reverse order, the third eight, the
+        // second and the fourth: what follows takes half of each lane.
+        let reversed = _mm256_shuffle_epi8(bytes, order);
+        _mm256_permute4x64_epi64::<0b01_11_00_10>(reversed)
     };
     let (low, high) = equal_halves(proof, bytes, value);
-    // SAFETY: `proof` says that BMI2 is there.
-    let equal = unsafe {
-        // The upper half of a byte comes first, all behind the lowest bit.
-        let (low, high) = (_pdep_u64(low, EVEN), _pdep_u64(high, EVEN));
-        (high | low << 1) << 1 | 1
+    // SAFETY: `proof` says that AVX2 is there.
+    let (first, second) = unsafe {
+        // The upper half of a byte comes first.
+        let first = _mm256_unpacklo_epi8(high, low);
+        let second = _mm256_unpackhi_epi8(high, low);
+        (_mm256_movemask_epi8(first), _mm256_movemask_epi8(second))
     };
+    // All behind the lowest bit.
+    let first = 2 * u64::from(first as u32) + 1;
+    let equal = first + (u64::from(second as u32) << 33);
     equal & among
 }
 
@@ -130,19 +136,25 @@ static TWICE: [u8; 16] = {
 /// Which of 64 half bytes are equal to `value`.
 #[inline(always)]
 fn equal_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
+    /// One constant, and one instruction, for both.
+    const EVEN: u64 = 0x5555_5555_5555_5555;
     let (low, high) = equal_halves(proof, bytes, value);
-    // SAFETY: `proof` says that BMI2 is there.
+    // SAFETY: `proof` says that AVX2 and BMI2 are there.
     unsafe {
-        // One constant, and one instruction for both.
-        _pdep_u64(low, EVEN) + 2 * _pdep_u64(high, EVEN)
+        let low = _mm256_movemask_epi8(low) as u32;
+        let high = _mm256_movemask_epi8(high) as u32;
+        _pdep_u64(low.into(), EVEN) + 2 * _pdep_u64(high.into(), EVEN)
     }
 }
 
-const EVEN: u64 = 0x5555_5555_5555_5555;
-
-/// Which lower and which upper halves of 32 bytes are equal to `value`.
+/// Which lower and which upper halves of 32 bytes are equal to `value`: all
+/// bits of such bytes.
 #[inline(always)]
-fn equal_halves(_proof: Avx2, bytes: __m256i, value: u8) -> (u64, u64) {
+fn equal_halves(
+    _proof: Avx2,
+    bytes: __m256i,
+    value: u8,
+) -> (__m256i, __m256i) {
     // SAFETY: `_proof` says that AVX2 is there.
     unsafe {
         // Read from memory into all lanes is one instruction; from a
@@ -153,9 +165,7 @@ fn equal_halves(_proof: Avx2, bytes: __m256i, value: u8) -> (u64, u64) {
         let high = _mm256_xor_si256(bytes, value);
         let low = _mm256_slli_epi16::<4>(high);
         let least = _mm256_set1_epi8(0x90_u8 as i8);
-        let low = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, low));
-        let high = _mm256_movemask_epi8(_mm256_cmpgt_epi8(least, high));
-        (u64::from(low as u32), u64::from(high as u32))
+        (_mm256_cmpgt_epi8(least, low), _mm256_cmpgt_epi8(least, high))
     }
 }
 

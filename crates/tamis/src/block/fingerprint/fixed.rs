@@ -7,6 +7,7 @@ mod insertion;
 use insertion::Plan;
 pub(crate) use insertion::{Insertion, Repeats};
 
+use bytemuck::TransparentWrapper;
 use tamis_theory::tinyset::Block;
 
 use super::scalar::placed_head;
@@ -52,12 +53,18 @@ pub(crate) enum Answer {
 /// A shape whose block is `BYTES` bytes with as many chains, and which has
 /// so many bits of flags, as told by its form. `FILL` is how full blocks
 /// tend to be if it matters, and changes no answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, TransparentWrapper)]
+#[repr(transparent)]
 pub(crate) struct Fixed<
     const BYTES: usize,
     const FLAGS: u32,
     const FILL: u8 = 0,
-> {
+>(Known);
+
+/// What is known of a shape, and has the same type for all of them: nobody
+/// who knows the shape has to ask for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
     /// R: where fingerprints end even if there is room.
     longest: u32,
     /// How they are cut, for every number of entries.
@@ -76,6 +83,22 @@ pub(crate) struct Fixed<
     one: u64,
     two: u64,
     three: u64,
+}
+
+impl Known {
+    /// Of shapes without a fast way; nobody looks at its tables.
+    pub(crate) const NOTHING: Self = Self {
+        longest: 0,
+        cuts: &Fixed::<LINE, PLAIN>::CUTS[0],
+        cap: 0,
+        byte_heads: 0,
+        head: 0,
+        most: 0,
+        plans: Fixed::<LINE, PLAIN>::plans_for(0),
+        one: 1,
+        two: 2,
+        three: 3,
+    };
 }
 
 /// Entries the tables know: more than the fast way can handle, and a power
@@ -229,7 +252,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             // Beyond these there are no heads.
             _ => Self::HALF_HEADS,
         };
-        (same && cap < 64).then_some(Self {
+        (same && cap < 64).then_some(Self(Known {
             longest: remainder_bits,
             // Checked above.
             cuts: &Self::CUTS[remainder_bits as usize % (LONGEST + 1)],
@@ -241,7 +264,12 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             one: 1,
             two: 2,
             three: 3,
-        })
+        }))
+    }
+
+    /// What is known of it.
+    pub(crate) fn known(&self) -> Known {
+        self.0
     }
 
     /// Whether a block with few entries, two standard deviations below what
@@ -259,14 +287,14 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     pub(crate) fn shape(&self) -> Shape {
         let form = match FLAGS {
             PLAIN => Form::Plain,
-            CAPPED => Form::Capped(self.cap),
+            CAPPED => Form::Capped(self.0.cap),
             _ => Form::Elastic,
         };
-        let block = Block { remainder_bits: self.longest, ..Self::BLOCK };
+        let block = Block { remainder_bits: self.0.longest, ..Self::BLOCK };
         let shape = Shape::new(block, form);
         match FILL {
             PLACED => shape.with_placed_heads(),
-            _ => shape.with_head(self.head),
+            _ => shape.with_head(self.0.head),
         }
     }
 
@@ -292,9 +320,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
     #[inline(always)]
     fn cut(&self, capacity: u32) -> Cut {
         let (base, wide) =
-            self.cuts.get(capacity as usize).copied().unwrap_or_default();
+            self.0.cuts.get(capacity as usize).copied().unwrap_or_default();
         let (base, wide) = (u32::from(base), u32::from(wide));
-        Cut { capacity, base, wide, head: head_bits(base, self.head) }
+        Cut { capacity, base, wide, head: head_bits(base, self.0.head) }
     }
 
     #[inline(always)]
@@ -357,7 +385,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let through = through(index, key);
         // Of the chain itself, if there is one.
         let rank = through.count_ones().wrapping_sub(2 - Self::FRONT);
-        let marks = self.three.wrapping_shl(rank);
+        let marks = self.0.three.wrapping_shl(rank);
         let marks = backend.select(found.starts, marks);
         let span = span(marks) & all_or_none(through);
         self.look_in::<B, USUAL>(backend, block, found, span, key)
@@ -383,7 +411,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             let equal = backend.equal_placed::<false>(line, key.head, span);
             let equal = (equal, from);
             self.compare::<B, USUAL>(backend, block, shape, 4, equal, key)
-        } else if FILL != HALVED && capacity <= self.byte_heads {
+        } else if FILL != HALVED && capacity <= self.0.byte_heads {
             let heads = Heads { bits: 8, value: key.head, capacity: shown };
             let equal = (backend.equal_heads(block, heads, span), from);
             self.compare::<B, USUAL>(backend, block, shape, 8, equal, key)
@@ -416,7 +444,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let index = Self::index(block);
         let (_, worn, starts) = Self::starts(block, 2);
         let through = through(index, key);
-        let marks = self.three.wrapping_shl(through.count_ones());
+        let marks = self.0.three.wrapping_shl(through.count_ones());
         let marks = backend.select(starts, marks);
         let end = marks & marks.wrapping_sub(1);
         // Behind the first entries, where few chains are.
@@ -445,7 +473,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             return None;
         }
         let second = Self::behind_two(second);
-        let total = backend.select(second, self.two.wrapping_shl(left));
+        let total = backend.select(second, self.0.two.wrapping_shl(left));
         // No place for an end, or too many planes to compare all at once.
         let least = match B::WIDE {
             true => 1 << (Self::LEAST_HALVES - 15),
@@ -486,8 +514,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if (rank as i32) < 2 {
             return None;
         }
-        let total = backend.select(second, self.two.wrapping_shl(left));
-        let marks = self.three.wrapping_shl(rank);
+        let total = backend.select(second, self.0.two.wrapping_shl(left));
+        let marks = self.0.three.wrapping_shl(rank);
         let marks = backend.select(second, marks);
         let end = marks & marks.wrapping_sub(1);
         if total < 1 << 2 || end == 0 {
@@ -637,7 +665,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         if FLAGS == ELASTIC && (index == 0 || chains > 64) {
             return None;
         }
-        let last = if Self::FRONT == 1 { self.one } else { self.two };
+        let last = if Self::FRONT == 1 { self.0.one } else { self.0.two };
         let total = backend.select(starts, last.wrapping_shl(chains));
         let end = total.trailing_zeros();
         // Without chains, and with 64, this is a one in front: no place for
@@ -653,10 +681,10 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let mut capacity = end - (Self::FRONT - 1);
         if FLAGS == CAPPED && flag {
             // Damaged: there are no heads behind those of the cap.
-            if capacity > self.cap {
+            if capacity > self.0.cap {
                 return None;
             }
-            capacity = self.cap;
+            capacity = self.0.cap;
         }
         Some(Found { flag, worn, capacity, starts })
     }

@@ -54,7 +54,7 @@ mod summary;
 
 pub(crate) use contents::{Entry, State};
 pub(crate) use fixed::{
-    ANY, Answer, Expected, Fixed, HALVED, Insertion, Key, LINE, PLACED,
+    ANY, Answer, Expected, Fixed, HALVED, Insertion, Key, Known, LINE, PLACED,
     Repeats, SPARSE,
 };
 pub(crate) use summary::Summary;

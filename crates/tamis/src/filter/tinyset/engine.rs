@@ -155,7 +155,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
 
     #[inline(always)]
     fn choose_own(data: &Owned, hash: u64) -> Option<(&Self::Raw, u64)> {
-        let blocks = (!Self::SPILL).then(|| data.blocks())??;
+        let blocks = (!Self::SPILL).then(|| data.blocks())?;
         Some(Range::new(blocks)?.choose_and_rest(hash))
     }
 

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use bytemuck::TransparentWrapper;
 use tamis_theory::tinyset::Block;
 
 use crate::batch::CACHE;
 use crate::block::fingerprint::{
-    ANY, Expected, Fixed, Form, HALVED, PLACED, Repeats, SPARSE, Shape,
+    ANY, Expected, Fixed, Form, HALVED, Known, PLACED, Repeats, SPARSE, Shape,
 };
 use crate::error::{Error, Result};
 use crate::format::Reader;
@@ -181,7 +182,7 @@ impl Geometry {
                         "expected at most as many blocks as in the first",
                     );
                 }
-                if self.way(0).is_free() {
+                if self.way(0).name == Name::Free {
                     return invalid(
                         "block bits",
                         "two levels need blocks of 512 or 256 bits, with a \
@@ -222,33 +223,49 @@ impl Geometry {
     }
 }
 
+/// How blocks are handled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) name: Name,
+    shape: Shape,
+    /// Nothing, if the shape has no way of its own.
+    known: Known,
+}
+
 /// The shapes that have a way of their own, of which the first that fits is
 /// taken, and all others.
 macro_rules! ways {
     ($($way:ident($blocks:ty),)*) => {
-        #[derive(Debug, Clone, Copy)]
-        pub(super) enum Way {
-            $($way($blocks),)*
-            Free(Shape),
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Name {
+            $($way,)*
+            Free,
+        }
+
+        /// The blocks of a way.
+        pub(super) mod blocks {
+            use super::*;
+
+            $(pub(in crate::filter::tinyset) type $way = $blocks;)*
+            pub(in crate::filter::tinyset) type Free = Shape;
         }
 
         impl Way {
             fn new(shape: Shape, expected: Expected) -> Self {
-                None$(.or_else(|| {
-                    <$blocks>::new(shape, expected).map(Self::$way)
+                let (name, known) = None$(.or_else(|| {
+                    let blocks = <$blocks>::new(shape, expected)?;
+                    Some((Name::$way, blocks.known()))
                 }))*
-                .unwrap_or(Self::Free(shape))
+                .unwrap_or((Name::Free, Known::NOTHING));
+                Self { name, shape, known }
             }
         }
 
         $(
             impl InWay for $blocks {
                 #[inline(always)]
-                fn of(way: &Way) -> Option<&Self> {
-                    match way {
-                        Way::$way(blocks) => Some(blocks),
-                        _ => None,
-                    }
+                fn of(way: &Way) -> &Self {
+                    Self::wrap_ref(&way.known)
                 }
             }
         )*
@@ -275,48 +292,35 @@ ways! {
 
 /// Blocks that are handled in one of the ways.
 pub(super) trait InWay: Sized {
-    /// The blocks, if this is their way.
-    fn of(way: &Way) -> Option<&Self>;
+    /// The blocks, of which it must be known that this is their way: in
+    /// another nothing right is said of them.
+    fn of(way: &Way) -> &Self;
 }
 
 impl InWay for Shape {
     #[inline(always)]
-    fn of(way: &Way) -> Option<&Self> {
-        match way {
-            Way::Free(shape) => Some(shape),
-            _ => None,
-        }
-    }
-}
-
-impl Way {
-    fn is_free(&self) -> bool {
-        matches!(self, Self::Free(_))
+    fn of(way: &Way) -> &Self {
+        &way.shape
     }
 }
 
 /// Calls the same code for the type of every way.
 macro_rules! by_way {
-    ($way:expr, $blocks:ident => $body:expr) => {{
-        use $crate::filter::tinyset::geometry::Way;
-        match $way {
-            Way::PlainPlaced($blocks) => $body,
-            Way::ElasticPlaced($blocks) => $body,
-            Way::PlainHalved($blocks) => $body,
-            Way::ElasticHalved($blocks) => $body,
-            Way::PlainSparse($blocks) => $body,
-            Way::ElasticSparse($blocks) => $body,
-            Way::PlainLine($blocks) => $body,
-            Way::CappedLine($blocks) => $body,
-            Way::ElasticLine($blocks) => $body,
-            Way::PlainAny($blocks) => $body,
-            Way::ElasticAny($blocks) => $body,
-            Way::PlainHalfHalved($blocks) => $body,
-            Way::ElasticHalfHalved($blocks) => $body,
-            Way::PlainHalf($blocks) => $body,
-            Way::CappedHalf($blocks) => $body,
-            Way::ElasticHalf($blocks) => $body,
-            Way::Free($blocks) => $body,
+    ($way:expr, $blocks:ident => $body:expr) => {
+        by_way!($way, $blocks => $body;
+            PlainPlaced ElasticPlaced PlainHalved ElasticHalved PlainSparse
+            ElasticSparse PlainLine CappedLine ElasticLine PlainAny ElasticAny
+            PlainHalfHalved ElasticHalfHalved PlainHalf CappedHalf ElasticHalf
+            Free)
+    };
+    ($way:expr, $blocks:ident => $body:expr; $($name:ident)*) => {{
+        use $crate::filter::tinyset::geometry::{InWay, Name, Way, blocks};
+        let way: &Way = $way;
+        match way.name {
+            $(Name::$name => {
+                let $blocks = <blocks::$name as InWay>::of(way);
+                $body
+            })*
         }
     }};
 }

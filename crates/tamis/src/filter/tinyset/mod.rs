@@ -659,13 +659,8 @@ impl<C: Blocks + InWay> Change<TinySet> for InBlocks<C> {
         set.counts.items = set.counts.items.saturating_add(1);
         let repeats = set.geometry.when_told();
         let TinySet { geometry, way, data, .. } = &mut *set;
-        let done = match C::of(way) {
-            Some(blocks) => Store::of(geometry, blocks, data)
-                .try_insert(backend, hash, repeats),
-            // Never: the way has told which function to call.
-            None => Insertion::Slow,
-        };
-        match done {
+        let mut store = Store::of(geometry, C::of(way), data);
+        match store.try_insert(backend, hash, repeats) {
             Insertion::New => true,
             Insertion::Again => false,
             Insertion::Slow => backend.outline(Slow(set, hash)),
@@ -698,7 +693,7 @@ fn usual<C: Blocks + InWay, D: AsRef<[u8]>, B: Backend>(
     hash: u64,
 ) -> Option<Answer> {
     let (block, fraction) = address(hash, set.geometry.blocks);
-    let blocks = C::of(&set.way)?;
+    let blocks = C::of(&set.way);
     let raw = blocks.of_data(set.data.as_ref(), set.before + block)?;
     blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
 }
@@ -713,7 +708,7 @@ fn usual_own<C: Blocks + InWay, B: Backend>(
     hash: u64,
 ) -> Option<Answer> {
     let (raw, fraction) = C::choose_own(&set.data, hash)?;
-    let blocks = C::of(&set.way)?;
+    let blocks = C::of(&set.way);
     blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
 }
 
@@ -726,16 +721,10 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for Unusual<'_, C, D> {
     #[inline(always)]
     fn run<B: Backend>(self, backend: B) -> bool {
         let Self(set, hash, _) = self;
-        match C::of(&set.way) {
-            Some(blocks) if C::SPILL => {
-                batch::all_rounds(set.view(blocks), backend, hash)
-            }
-            Some(blocks) => {
-                let view = set.view(blocks);
-                engine::Unusual { view, hash }.run(backend) != Answer::No
-            }
-            // Never: the way has told which function to call.
-            None => true,
+        let view = set.view(C::of(&set.way));
+        match C::SPILL {
+            true => batch::all_rounds(view, backend, hash),
+            false => engine::Unusual { view, hash }.run(backend) != Answer::No,
         }
     }
 }

@@ -322,7 +322,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             // would begin.
             let rank = (index & ((1 << chain) - 1)).count_ones();
             let before = Self::FRONT - 1;
-            let marks = self.three.wrapping_shl(rank + before);
+            let marks = self.0.three.wrapping_shl(rank + before);
             let marks = backend.select(found.starts, marks);
             let present = index >> chain & 1;
             let span = span(marks) & present.wrapping_neg();
@@ -349,7 +349,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         let capacity = old + 1;
         // A block with free slots, or one that moves chains away, is taken
         // apart.
-        if flag || capacity > self.most && !self.is_headless(capacity) {
+        if flag || capacity > self.0.most && !self.is_headless(capacity) {
             return Insertion::Slow;
         }
         let done = match answer {
@@ -361,13 +361,13 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let present = index >> chain & 1 == 1;
         let index = index | 1 << chain;
-        if capacity == self.byte_heads + 1 {
+        if capacity == self.0.byte_heads + 1 {
             let one = One { start, present, fraction };
             Self::halve_heads(block, index, self.cut(capacity), one);
             return done;
         }
         // There are plans for more than ever come here.
-        let plan = &self.plans[capacity as usize % MOST];
+        let plan = &self.0.plans[capacity as usize % MOST];
         let one = One { start, present, fraction };
         match plan.halves {
             2 => add::<B, BYTES, FLAGS, FILL, 2>(
@@ -393,7 +393,7 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         // Each entry needs a bit of *last* and one of fingerprint.
         let most = (Self::ARRAY / 2).min(MOST as u32 - 1);
         FLAGS != CAPPED
-            && self.most == Self::HALF_HEADS
+            && self.0.most == Self::HALF_HEADS
             && (Self::HALF_HEADS + 2..=most).contains(&capacity)
     }
 
