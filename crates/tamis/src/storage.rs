@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
+use crate::placement::{Range, address};
 
 /// Bytes in a cache line, the unit everything is aligned to.
 pub(crate) const LINE: usize = 64;
@@ -42,6 +43,76 @@ pub(crate) fn block_at<const BYTES: usize>(
     // borrowed as the data is.
     (block < data.len() / BYTES)
         .then(|| unsafe { &*data.as_ptr().add(block * BYTES).cast() })
+}
+
+/// Where single lookups find the blocks of a filter.
+pub(crate) trait Memory<D> {
+    /// A block, if it is there; `before` is how many blocks the data has in
+    /// front of the first one.
+    fn block<const BYTES: usize>(
+        data: &D,
+        before: u64,
+        block: u64,
+    ) -> Option<&[u8; BYTES]>;
+
+    /// The block of `count` that a hash chooses, and what is left of the
+    /// hash: [`address`].
+    #[inline(always)]
+    fn choose<const BYTES: usize>(
+        data: &D,
+        before: u64,
+        count: u64,
+        hash: u64,
+    ) -> Option<(&[u8; BYTES], u64)> {
+        let (block, rest) = address(hash, count);
+        Some((Self::block(data, before, block)?, rest))
+    }
+}
+
+/// Behind something else, in any data.
+pub(crate) struct Behind;
+
+impl<D: AsRef<[u8]>> Memory<D> for Behind {
+    #[inline(always)]
+    fn block<const BYTES: usize>(
+        data: &D,
+        before: u64,
+        block: u64,
+    ) -> Option<&[u8; BYTES]> {
+        block_at(data.as_ref(), before + block)
+    }
+}
+
+/// In memory that has all blocks and nothing else: there is less to ask, and
+/// a lookup notices every instruction.
+pub(crate) struct Alone;
+
+impl Memory<Owned> for Alone {
+    #[inline(always)]
+    fn block<const BYTES: usize>(
+        data: &Owned,
+        _: u64,
+        block: u64,
+    ) -> Option<&[u8; BYTES]> {
+        data.blocks().get(block as usize)
+    }
+
+    /// From as many as there are, where that need not be worked out: then
+    /// nothing is asked of the block that is chosen.
+    #[inline(always)]
+    fn choose<const BYTES: usize>(
+        data: &Owned,
+        _: u64,
+        count: u64,
+        hash: u64,
+    ) -> Option<(&[u8; BYTES], u64)> {
+        if BYTES == LINE {
+            debug_assert_eq!(data.blocks::<BYTES>().len() as u64, count);
+            return Some(Range::new(data.blocks())?.choose_and_rest(hash));
+        }
+        let (block, rest) = address(hash, count);
+        Some((Self::block(data, 0, block)?, rest))
+    }
 }
 
 /// Data with room for a block that may begin anywhere.

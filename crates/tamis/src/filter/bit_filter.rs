@@ -2,6 +2,7 @@
 //! some. A [`Layout`] says which.
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use tamis_theory::Prediction;
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::simd::{Backend, Chosen, LookUp, Task, dispatch, prefetch};
-use crate::storage::{Owned, block_at, blocks_from};
+use crate::storage::{Alone, Behind, Memory, Owned, blocks_from};
 
 /// The shape of an array of Bloom blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +241,7 @@ impl<L: Layout> BitFilter<L> {
         data: Owned,
     ) -> Self {
         let payload = 0..data.as_ref().len();
-        let look_up = choose(&layout);
+        let look_up = choose::<_, _, Alone>(&layout);
         Self { layout, hasher, counts, data, payload, before: 0, look_up }
     }
 
@@ -547,7 +548,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         Ok(Self {
             // Whole blocks: all sections of a file begin at whole lines.
             before: (payload.start / geometry.block_bytes()) as u64,
-            look_up: choose(&layout),
+            look_up: choose::<_, _, Behind>(&layout),
             layout,
             hasher: header.hasher,
             counts: header.counts,
@@ -764,23 +765,23 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 }
 
 /// The single lookup in filters of such a layout.
-fn choose<L: Layout, D: AsRef<[u8]>>(layout: &L) -> Chosen<BitFilter<L, D>> {
+fn choose<L: Layout, D, M: Memory<D>>(layout: &L) -> Chosen<BitFilter<L, D>> {
     by_size!(layout, BYTES => match layout.groups() {
-        1 => Chosen::new::<InBlocks<BYTES, 1>>(),
-        2 => Chosen::new::<InBlocks<BYTES, 2>>(),
-        _ => Chosen::new::<InBlocks<BYTES, ANY>>(),
+        1 => Chosen::new::<InBlocks<M, BYTES, 1>>(),
+        2 => Chosen::new::<InBlocks<M, BYTES, 2>>(),
+        _ => Chosen::new::<InBlocks<M, BYTES, ANY>>(),
     })
 }
 
 /// A single lookup, in blocks of this size, with so many groups of bits in
 /// every part.
-struct InBlocks<const BYTES: usize, const GROUPS: u32>;
+struct InBlocks<M, const BYTES: usize, const GROUPS: u32>(PhantomData<M>);
 
-impl<L, D, const BYTES: usize, const GROUPS: u32> LookUp<BitFilter<L, D>>
-    for InBlocks<BYTES, GROUPS>
+impl<L, D, M, const BYTES: usize, const GROUPS: u32> LookUp<BitFilter<L, D>>
+    for InBlocks<M, BYTES, GROUPS>
 where
     L: Layout,
-    D: AsRef<[u8]>,
+    M: Memory<D>,
 {
     #[inline(always)]
     fn look_up<B: Backend>(
@@ -791,9 +792,8 @@ where
         let layout = filter.layout;
         for part in 0..layout.parts() {
             let (block, probe) = layout.part::<BYTES>(hash, part);
-            let block = filter.before + block;
-            let Some(block) = block_at::<BYTES>(filter.data.as_ref(), block)
-            else {
+            let (data, before) = (&filter.data, filter.before);
+            let Some(block) = M::block::<BYTES>(data, before, block) else {
                 // Not in a filter that was checked; and a branch to a panic
                 // would take registers from all lookups.
                 return true;

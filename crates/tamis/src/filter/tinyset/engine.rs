@@ -13,7 +13,7 @@ use crate::block::fingerprint::{
 };
 use crate::placement::{Range, address};
 use crate::simd::{Backend, Task, dispatch, prefetch};
-use crate::storage::{Anywhere, Owned, block_at};
+use crate::storage::{Anywhere, Memory, Owned};
 
 /// One way to handle blocks.
 pub(super) trait Blocks: Copy {
@@ -48,12 +48,13 @@ pub(super) trait Blocks: Copy {
         hash: u64,
     ) -> (&'a Self::Raw, u64);
 
-    /// The same in memory with nothing else than blocks to choose from.
-    fn choose_own(data: &Owned, hash: u64) -> Option<(&Self::Raw, u64)>;
-
-    /// One block of data of which all blocks are whole, if it is there.
-    fn of_data<'a>(&self, data: &'a [u8], block: u64)
-    -> Option<&'a Self::Raw>;
+    /// The same in data of which it is not known that it is there.
+    fn choose_in<D, M: Memory<D>>(
+        data: &D,
+        before: u64,
+        count: u64,
+        hash: u64,
+    ) -> Option<(&Self::Raw, u64)>;
 
     /// Such data, for blocks that begin at one of its bytes.
     type Data<'a>: Data<'a, Self::Raw>;
@@ -154,18 +155,18 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Blocks
     }
 
     #[inline(always)]
-    fn choose_own(data: &Owned, hash: u64) -> Option<(&Self::Raw, u64)> {
-        let blocks = (!Self::SPILL).then(|| data.blocks())?;
-        Some(Range::new(blocks)?.choose_and_rest(hash))
-    }
-
-    #[inline(always)]
-    fn of_data<'a>(
-        &self,
-        data: &'a [u8],
-        block: u64,
-    ) -> Option<&'a Self::Raw> {
-        block_at(data, block)
+    fn choose_in<D, M: Memory<D>>(
+        data: &D,
+        before: u64,
+        count: u64,
+        hash: u64,
+    ) -> Option<(&Self::Raw, u64)> {
+        if !Self::SPILL {
+            return M::choose(data, before, count, hash);
+        }
+        // Those of the second level are there, too.
+        let (block, rest) = address(hash, count);
+        Some((M::block(data, before, block)?, rest))
     }
 
     type Data<'a> = Anywhere<'a, BYTES>;
@@ -288,11 +289,12 @@ impl Blocks for Shape {
         (self.get(units.all(), block), rest)
     }
 
-    fn choose_own(_: &Owned, _: u64) -> Option<(&[u8], u64)> {
-        None
-    }
-
-    fn of_data<'a>(&self, _: &'a [u8], _: u64) -> Option<&'a [u8]> {
+    fn choose_in<D, M: Memory<D>>(
+        _: &D,
+        _: u64,
+        _: u64,
+        _: u64,
+    ) -> Option<(&[u8], u64)> {
         None
     }
 

@@ -27,7 +27,7 @@ use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::placement::address;
 use crate::simd::{Backend, Change, Chosen, ChosenChange, LookUp, Task};
-use crate::storage::Owned;
+use crate::storage::{Alone, Behind, Memory, Owned};
 
 /// A filter that stores a short fingerprint of every key, all in the one
 /// cache line that belongs to the key: TinySet of Einziger and Friedman.
@@ -139,7 +139,7 @@ impl TinySet {
             payload: 0..data.as_ref().len(),
             data,
             before: 0,
-            look_up: choose_own(&way),
+            look_up: choose::<_, Alone>(&way),
             insertion: choose_insertion(&way),
         }
     }
@@ -287,7 +287,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             // sections of a file begin at whole lines.
             before: (payload.start / geometry.shape.bytes()) as u64,
             payload,
-            look_up: choose(&way),
+            look_up: choose::<_, Behind>(&way),
             insertion: choose_insertion(&way),
         })
     }
@@ -596,36 +596,38 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 }
 
 /// The single lookup in blocks that are handled that way.
-fn choose<D: AsRef<[u8]>>(way: &Way) -> Chosen<TinySet<D>> {
-    fn with<C: Blocks + InWay, D: AsRef<[u8]>>(_: &C) -> Chosen<TinySet<D>> {
-        Chosen::new::<InBlocks<C>>()
+fn choose<D: AsRef<[u8]>, M: Memory<D>>(way: &Way) -> Chosen<TinySet<D>> {
+    fn with<C, D, M>(_: &C) -> Chosen<TinySet<D>>
+    where
+        C: Blocks + InWay,
+        D: AsRef<[u8]>,
+        M: Memory<D>,
+    {
+        Chosen::new::<InBlocks<C, M>>()
     }
-    by_way!(way, blocks => with(blocks))
-}
-
-/// The same in memory that has all blocks and nothing else.
-fn choose_own(way: &Way) -> Chosen<TinySet> {
-    fn with<C: Blocks + InWay>(_: &C) -> Chosen<TinySet> {
-        Chosen::new::<InOwnBlocks<C>>()
-    }
-    by_way!(way, blocks => with(blocks))
+    by_way!(way, blocks => with::<_, D, M>(blocks))
 }
 
 /// The single insertion into such blocks.
 fn choose_insertion(way: &Way) -> ChosenChange<TinySet> {
     fn with<C: Blocks + InWay>(_: &C) -> ChosenChange<TinySet> {
-        ChosenChange::new::<InBlocks<C>>()
+        ChosenChange::new::<InBlocks<C, Alone>>()
     }
     by_way!(way, blocks => with(blocks))
 }
 
 /// Single lookups in such blocks, and insertions into them.
-struct InBlocks<C>(PhantomData<C>);
+struct InBlocks<C, M>(PhantomData<(C, M)>);
 
-impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
+impl<C, D, M> LookUp<TinySet<D>> for InBlocks<C, M>
+where
+    C: Blocks + InWay,
+    D: AsRef<[u8]>,
+    M: Memory<D>,
+{
     #[inline(always)]
     fn look_up<B: Backend>(set: &TinySet<D>, backend: B, hash: u64) -> bool {
-        match usual::<C, D, B>(set, backend, hash) {
+        match usual::<C, D, M, B>(set, backend, hash) {
             Some(Answer::No) => false,
             Some(Answer::Maybe) => true,
             // Begins again: what is handed on would have to be kept, and
@@ -635,25 +637,7 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> LookUp<TinySet<D>> for InBlocks<C> {
     }
 }
 
-/// Single lookups where memory has all blocks and nothing else.
-struct InOwnBlocks<C>(PhantomData<C>);
-
-impl<C: Blocks + InWay> LookUp<TinySet> for InOwnBlocks<C> {
-    #[inline(always)]
-    fn look_up<B: Backend>(set: &TinySet, backend: B, hash: u64) -> bool {
-        match usual_own::<C, B>(set, backend, hash) {
-            Some(Answer::No) => false,
-            Some(Answer::Maybe) => true,
-            // As above.
-            _ => {
-                let unusual = Unusual::<C, Owned>(set, hash, PhantomData);
-                backend.outline_rare(unusual)
-            }
-        }
-    }
-}
-
-impl<C: Blocks + InWay> Change<TinySet> for InBlocks<C> {
+impl<C: Blocks + InWay> Change<TinySet> for InBlocks<C, Alone> {
     #[inline(always)]
     fn change<B: Backend>(set: &mut TinySet, backend: B, hash: u64) -> bool {
         set.counts.items = set.counts.items.saturating_add(1);
@@ -687,27 +671,14 @@ impl Task for Slow<'_> {
 
 /// A lookup in a block that is a usual one.
 #[inline(always)]
-fn usual<C: Blocks + InWay, D: AsRef<[u8]>, B: Backend>(
+fn usual<C: Blocks + InWay, D, M: Memory<D>, B: Backend>(
     set: &TinySet<D>,
     backend: B,
     hash: u64,
 ) -> Option<Answer> {
-    let (block, fraction) = address(hash, set.geometry.blocks);
-    let blocks = C::of(&set.way);
-    let raw = blocks.of_data(set.data.as_ref(), set.before + block)?;
-    blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
-}
-
-/// The same, where memory has all blocks and nothing else: how many there
-/// are is how many there are to choose from, and the one that is chosen is
-/// there.
-#[inline(always)]
-fn usual_own<C: Blocks + InWay, B: Backend>(
-    set: &TinySet,
-    backend: B,
-    hash: u64,
-) -> Option<Answer> {
-    let (raw, fraction) = C::choose_own(&set.data, hash)?;
+    let TinySet { data, before, geometry, .. } = set;
+    let count = geometry.blocks;
+    let (raw, fraction) = C::choose_in::<D, M>(data, *before, count, hash)?;
     let blocks = C::of(&set.way);
     blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
 }
