@@ -11,6 +11,9 @@ use tamis::{Balanced, Blocked, Bloom, Filter, Insert, Split, TinySet};
 /// does not show, few enough for the first-level cache and for callgrind.
 const OPERATIONS: u64 = 1 << 14;
 
+/// Absent keys that are counted one by one.
+const KEYS_ALONE: usize = 16;
+
 /// Bits per key of a filter with a rate of about 1 %.
 const BITS: f64 = 10.0;
 /// Bits per key from which on a balanced filter pays.
@@ -61,6 +64,14 @@ fn paths<F: Insert>(
     for (what, hashes) in [("hit", &members), ("miss", &others)] {
         count(&format!("{name} {what} batch"), || {
             filter.contains_hash_batch(black_box(hashes), &mut found);
+        });
+    }
+    // One key as often as there are others: the least of these is the path
+    // that most keys take, of whatever is rare nothing in it.
+    for &hash in &others[..KEYS_ALONE] {
+        let same = vec![hash; others.len()];
+        count(&format!("{name} miss batch least"), || {
+            filter.contains_hash_batch(black_box(&same), &mut found);
         });
     }
     let mut filter = build()?;

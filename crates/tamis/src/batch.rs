@@ -78,6 +78,10 @@ pub(crate) trait Round: Copy {
     /// What is worked out before the block is there, and kept until it is.
     type Plan: Copy + Default;
 
+    /// Whether a step ends in different places for different answers. Then
+    /// nothing need be written for keys that are not there.
+    const BRANCHES: bool = false;
+
     /// The same round, for a loop over many keys.
     type Many: Round;
 
@@ -112,6 +116,8 @@ pub(crate) trait Unplanned: Copy {
 }
 
 impl<R: Unplanned> Round for R {
+    const BRANCHES: bool = true;
+
     type Plan = ();
     type Many = Self;
 
@@ -171,7 +177,7 @@ pub(crate) fn contains_all<S: Staged>(
     dispatch(Many(structure, hashes, found));
 }
 
-/// Many lookups, each with its place in `found`.
+/// Many lookups, each with its place in `found`, where nothing is found yet.
 #[inline(always)]
 pub(crate) fn look_up<S: Staged, B: Backend>(
     structure: S,
@@ -257,13 +263,24 @@ impl<S: Staged, R: Round, const WHERE: u8, const N: usize> Task
         {
             let next = ahead_of::<_, WHERE>(round, window[N]);
             let plan = core::mem::replace(&mut plans[at % N], next);
-            *found = round.step(backend, window[0], plan) == Step::Yes;
+            say(found, round.step(backend, window[0], plan), R::BRANCHES);
         }
         let later = (early..).zip(&hashes[early..]).zip(found_later);
         for ((at, &hash), found) in later {
             let plan = plans[at % N];
-            *found = round.step(backend, hash, plan) == Step::Yes;
+            say(found, round.step(backend, hash, plan), R::BRANCHES);
         }
+    }
+}
+
+/// Says whether a key was found; it is known that nobody has said so yet.
+#[inline(always)]
+fn say(found: &mut bool, step: Step, branches: bool) {
+    let yes = step == Step::Yes;
+    if !branches {
+        *found = yes;
+    } else if yes {
+        *found = true;
     }
 }
 

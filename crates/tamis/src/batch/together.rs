@@ -40,7 +40,7 @@ pub(crate) trait Together: Copy {
     ) -> bool;
 }
 
-/// Many lookups, each with its place in `found`.
+/// Many lookups, each with its place in `found`, where nothing is found yet.
 #[inline(always)]
 pub(crate) fn look_up<S: Together, B: Backend>(
     structure: S,
