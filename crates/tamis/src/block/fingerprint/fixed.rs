@@ -459,8 +459,9 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
             // Behind the two slots that were counted in front, too.
             _ => (second & !3).count_ones(),
         };
-        // Nearly empty, saturated, or with more entries than the 80 (or 78)
-        // that are counted here: up to 89 have heads.
+        // Saturated, with so few entries that bits of other planes have been
+        // counted, or with more than the 80 (or 78) that are counted here: up
+        // to 89 have heads.
         if left > ends {
             return None;
         }
@@ -474,7 +475,8 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
         }
         let second = Self::behind_two(second);
         let total = backend.select(second, self.0.two.wrapping_shl(left));
-        // No place for an end, or too many planes to compare all at once.
+        // No place for an end (they are behind the two ones in front), or too
+        // many planes to compare all at once.
         let least = match B::WIDE {
             true => 1 << (Self::LEAST_HALVES - 15),
             false => 1 << 2,
