@@ -15,6 +15,7 @@ use siphasher::sip::SipHasher13;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 
 /// The hash functions a structure can be built with. The id is stored in
 /// the header, so a filter always knows how to hash a key.
@@ -37,27 +38,9 @@ pub enum HashId {
     SipHash13,
 }
 
+named_enum!(HashId, "hash", { Xxh3 => "xxh3", SipHash13 => "siphash" });
+
 impl HashId {
-    /// Every hash function, in the order of their codes.
-    ///
-    /// ```
-    /// assert_eq!(tamis::HashId::ALL.len(), 2);
-    /// ```
-    pub const ALL: [Self; 2] = [Self::Xxh3, Self::SipHash13];
-
-    /// The name the command line and the reports use.
-    ///
-    /// ```
-    /// assert_eq!(tamis::HashId::SipHash13.name(), "siphash");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xxh3 => "xxh3",
-            Self::SipHash13 => "siphash",
-        }
-    }
-
     pub(crate) fn code(self) -> u16 {
         match self {
             Self::Xxh3 => 1,
@@ -70,25 +53,6 @@ impl HashId {
             .into_iter()
             .find(|id| id.code() == code)
             .ok_or(Error::UnknownHash { found: code })
-    }
-}
-
-impl core::fmt::Display for HashId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl core::str::FromStr for HashId {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|id| id.name() == name).ok_or(
-            Error::InvalidArgument {
-                what: "hash",
-                why: "expected xxh3 or siphash",
-            },
-        )
     }
 }
 

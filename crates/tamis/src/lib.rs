@@ -14,6 +14,7 @@ mod error;
 mod filter;
 mod format;
 mod key;
+mod named;
 mod overflow;
 #[cfg(feature = "std")]
 mod parallel;

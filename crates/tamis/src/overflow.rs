@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::key::stretch;
+use crate::named::named_enum;
 use crate::placement::reduce;
 use crate::search::interpolate;
 
@@ -32,30 +33,14 @@ pub enum Overflow {
     Absorb,
 }
 
+named_enum!(Overflow, "overflow", {
+    List => "list",
+    First => "first",
+    Random => "random",
+    Absorb => "absorb",
+});
+
 impl Overflow {
-    /// Every policy, in the order of their codes.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Overflow::ALL.len(), 4);
-    /// ```
-    pub const ALL: [Self; 4] =
-        [Self::List, Self::First, Self::Random, Self::Absorb];
-
-    /// The name the command line and the reports use.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Overflow::First.name(), "first");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::First => "first",
-            Self::Random => "random",
-            Self::Absorb => "absorb",
-        }
-    }
-
     /// The choice that takes a key in the end; none if it goes to the list.
     #[inline]
     pub(crate) fn choice(self, hash: u64, choices: u32) -> Option<u32> {
@@ -68,25 +53,6 @@ impl Overflow {
             }
             Self::Absorb => Some(choices - 1),
         }
-    }
-}
-
-impl core::fmt::Display for Overflow {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl core::str::FromStr for Overflow {
-    type Err = crate::Error;
-
-    fn from_str(name: &str) -> crate::Result<Self> {
-        Self::ALL.into_iter().find(|overflow| overflow.name() == name).ok_or(
-            crate::Error::InvalidArgument {
-                what: "overflow",
-                why: "expected list, first, random or absorb",
-            },
-        )
     }
 }
 

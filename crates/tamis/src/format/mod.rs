@@ -17,6 +17,7 @@ pub use image::{Image, Persist};
 pub(crate) use image::{verify, view};
 
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 
 /// The first eight bytes of every file. The high bit and the line end catch
 /// transfers that treat the file as text.
@@ -53,36 +54,15 @@ pub enum Kind {
     TinySet,
 }
 
+named_enum!(Kind, "kind", {
+    Bloom => "bloom",
+    Blocked => "blocked",
+    Split => "split",
+    Balanced => "balanced",
+    TinySet => "tinyset",
+});
+
 impl Kind {
-    /// Every kind, in the order of their codes.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Kind::ALL[0].name(), "bloom");
-    /// ```
-    pub const ALL: [Self; 5] = [
-        Self::Bloom,
-        Self::Blocked,
-        Self::Split,
-        Self::Balanced,
-        Self::TinySet,
-    ];
-
-    /// The name the command line and the reports use.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Kind::Bloom.name(), "bloom");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bloom => "bloom",
-            Self::Blocked => "blocked",
-            Self::Split => "split",
-            Self::Balanced => "balanced",
-            Self::TinySet => "tinyset",
-        }
-    }
-
     pub(crate) fn code(self) -> u16 {
         match self {
             Self::Bloom => 1,
@@ -98,24 +78,5 @@ impl Kind {
             .into_iter()
             .find(|kind| kind.code() == code)
             .ok_or(Error::UnknownKind { found: code })
-    }
-}
-
-impl core::fmt::Display for Kind {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl core::str::FromStr for Kind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(
-            Error::InvalidArgument {
-                what: "kind",
-                why: "no structure has that name",
-            },
-        )
     }
 }

@@ -7,6 +7,7 @@ use tamis_theory::{Distribution, multilevel, sequential, single};
 
 use super::MAX_CHOICES;
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 
 /// How blocks are proposed to a key.
 ///
@@ -25,48 +26,11 @@ pub enum Scheme {
     Multilevel,
 }
 
-impl Scheme {
-    /// Every scheme, in the order of their codes.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Scheme::ALL.len(), 3);
-    /// ```
-    pub const ALL: [Self; 3] =
-        [Self::Single, Self::Sequential, Self::Multilevel];
-
-    /// The name the command line and the reports use.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Scheme::Single.name(), "single");
-    /// ```
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Sequential => "sequential",
-            Self::Multilevel => "multilevel",
-        }
-    }
-}
-
-impl core::fmt::Display for Scheme {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl core::str::FromStr for Scheme {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or(
-            Error::InvalidArgument {
-                what: "scheme",
-                why: "expected single, sequential or multilevel",
-            },
-        )
-    }
-}
+named_enum!(Scheme, "scheme", {
+    Single => "single",
+    Sequential => "sequential",
+    Multilevel => "multilevel",
+});
 
 /// What is asked of a scheme.
 #[derive(Debug, Clone, Copy)]
