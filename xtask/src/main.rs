@@ -4,8 +4,11 @@
 
 mod demo;
 mod instructions;
+mod layers;
 mod msrv;
+mod prose;
 mod run;
+mod source;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,8 @@ cargo xtask VERB
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
   loom   the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
+  layers check that modules of the library use only those in lower layers
+  prose  [--list [HABIT]] count unclear wording in comments and documents
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +55,10 @@ fn main() -> ExitCode {
         }
         ["loom"] => loom(),
         ["msrv"] => msrv::msrv(),
+        ["layers"] => layers::layers(),
+        ["prose"] => prose::prose(None),
+        ["prose", "--list"] => prose::prose(Some("")),
+        ["prose", "--list", habit] => prose::prose(Some(habit)),
         ["fuzz"] => fuzz("120"),
         ["fuzz", seconds] => fuzz(seconds),
         _ => {
