@@ -1,10 +1,10 @@
-//! One error type; every variant says what was expected, what was found,
-//! and its documentation what to do next.
+//! The error type of the crate: each variant holds the expected and the
+//! found value, and its documentation names the next step.
 
 use alloc::string::String;
+use core::fmt;
 
-/// What can go wrong. Nothing has been changed when an operation returns
-/// one of these.
+/// An operation that failed. It has changed nothing.
 ///
 /// ```
 /// use tamis::{Blocked, Error};
@@ -12,35 +12,30 @@ use alloc::string::String;
 /// let error = Blocked::from_bytes(b"not a filter".as_slice()).unwrap_err();
 /// assert!(matches!(error, Error::NotTamis { .. }));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument is outside its range. Correct it and call again.
-    #[error("invalid {what}: {why}")]
     InvalidArgument {
-        /// The argument.
+        /// Name of the argument.
         what: &'static str,
-        /// What would be valid.
+        /// The valid values.
         why: &'static str,
     },
-    /// The theory has no design for what was asked (a false-positive rate
-    /// of 0, say). Ask for less, or for more bits per key.
-    #[error(transparent)]
-    Infeasible(#[from] tamis_theory::Error),
-    /// The memory could not be had. Ask for fewer items or bits.
-    #[error("cannot allocate {bytes} bytes")]
+    /// No design reaches the requested rate or size (a false-positive rate
+    /// of 0, for example). Request a higher rate or more bits per key.
+    Infeasible(tamis_theory::Error),
+    /// The allocator has no `bytes` bytes. Request fewer items or bits.
     Allocation {
-        /// How much was asked for.
+        /// Size of the failed allocation.
         bytes: u64,
     },
     /// No level of a table has room for a key, and neither has its stash.
     /// Rebuild the table with another seed, or build one with more buckets,
     /// more levels or a stash.
-    #[error("no level of the table has room for the key")]
     Crisis,
     /// Two structures differ in the named field, so they cannot be merged.
-    /// Build both with the same settings (and the same seed).
-    #[error("cannot merge: {field} differs ({ours} and {theirs})")]
+    /// Build both with the same settings and the same seed.
     Mismatch {
         /// The field that differs.
         field: &'static str,
@@ -49,74 +44,61 @@ pub enum Error {
         /// Its value in the other.
         theirs: String,
     },
-    /// This kind of structure cannot do that, for a reason that lies in it.
-    #[error("a {kind} filter cannot {operation}: {why}")]
+    /// This kind of structure has no such operation. Use another kind.
     Unsupported {
         /// The kind.
         kind: &'static str,
-        /// What was asked.
+        /// The operation.
         operation: &'static str,
         /// The reason.
         why: &'static str,
     },
     /// Folding halves the number of blocks, which must be even.
-    #[error("cannot fold {blocks} blocks: only an even number halves")]
     NotFoldable {
         /// The number of blocks.
         blocks: u64,
     },
-    /// Fewer bytes than the smallest header. The file is not one of ours,
+    /// Fewer bytes than the header needs. The file is of another program,
     /// or was cut.
-    #[error(
-        "too short for a tamis file: {found} bytes, expected at least {expected}"
-    )]
     TooShort {
-        /// The least that could be valid.
+        /// Smallest valid length.
         expected: u64,
-        /// What was there.
+        /// Length found.
         found: u64,
     },
-    /// The first eight bytes are not the magic of a tamis file.
-    #[error("not a tamis file: it starts with {found:02x?}")]
+    /// The first bytes are not the magic of a tamis file.
     NotTamis {
         /// The bytes found in place of the magic.
         found: [u8; 8],
     },
-    /// A format version this build does not know. Use a newer release.
-    #[error(
-        "format version {found} is newer than this build understands \
-         (up to {supported}): use a newer release of tamis"
-    )]
+    /// A format version newer than this build. Use a newer release.
     UnsupportedVersion {
         /// The version in the file.
         found: u16,
         /// The newest version this build reads.
         supported: u16,
     },
-    /// A structure kind this build does not know. Use a newer release.
-    #[error("unknown structure kind {found}: use a newer release of tamis")]
+    /// A structure kind newer than this build. Use a newer release.
     UnknownKind {
         /// The code in the file.
         found: u16,
     },
     /// The file holds another kind of structure. Open it as that kind, or
     /// as [`AnyFilter`](crate::AnyFilter).
-    #[error("the file holds a {found} filter, not a {expected} filter")]
     WrongKind {
-        /// The kind asked for.
+        /// The kind of the type that was opened.
         expected: &'static str,
         /// The kind in the file.
         found: &'static str,
     },
-    /// A hash id this build does not know. Use a newer release.
-    #[error("unknown hash id {found}: use a newer release of tamis")]
+    /// A hash function newer than this build. Use a newer release.
     UnknownHash {
         /// The code in the file.
         found: u16,
     },
-    /// The file is longer or shorter than its header says: it was cut or
-    /// something was appended. Fetch or build it again.
-    #[error("the header promises {expected} bytes, the file has {found}")]
+    /// More or fewer bytes than the length in the header. Fetch or build a
+    /// file that was cut again; pass the bytes of one filter alone if others
+    /// follow it.
     Length {
         /// The length in the header.
         expected: u64,
@@ -125,18 +107,14 @@ pub enum Error {
     },
     /// A header field contradicts the others or the format. Fetch or build
     /// the file again.
-    #[error("corrupt header: {field}: {why}")]
     Corrupt {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The contradiction.
         why: &'static str,
     },
     /// Bytes have changed since they were written. Fetch or build the file
     /// again.
-    #[error(
-        "checksum of the {part} is {found:#018x}, expected {expected:#018x}"
-    )]
     Checksum {
         /// The part whose checksum is wrong.
         part: &'static str,
@@ -145,14 +123,12 @@ pub enum Error {
         /// The checksum of the bytes found.
         found: u64,
     },
-    /// The checksums hold but the content contradicts itself, so the file
-    /// was not written by a correct program.
-    #[error("inconsistent content: {0}")]
+    /// The checksums match but the content contradicts itself, so the
+    /// program that wrote the file was faulty. Build the file again.
     Inconsistent(&'static str),
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[cfg(feature = "std")]
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(std::io::Error),
 }
 
 /// A result with this crate's [`Error`].
@@ -165,12 +141,143 @@ pub enum Error {
 /// ```
 pub type Result<T> = core::result::Result<T, Error>;
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidArgument { what, why } => {
+                write!(f, "invalid {what}: {why}")
+            }
+            Self::Infeasible(error) => infeasible(error, f),
+            Self::Allocation { bytes } => {
+                write!(f, "cannot allocate {bytes} bytes")
+            }
+            Self::Crisis => {
+                f.write_str("no level of the table has room for the key")
+            }
+            Self::Mismatch { field, ours, theirs } => write!(
+                f,
+                "cannot merge: {field} differs ({ours} and {theirs})"
+            ),
+            Self::Unsupported { kind, operation, why } => {
+                write!(f, "a {kind} filter cannot {operation}: {why}")
+            }
+            Self::NotFoldable { blocks } => write!(
+                f,
+                "cannot fold {blocks} blocks: only an even number halves"
+            ),
+            Self::TooShort { expected, found } => write!(
+                f,
+                "too short for a tamis file: {found} bytes, expected at \
+                 least {expected}"
+            ),
+            Self::NotTamis { found } => {
+                write!(f, "not a tamis file: it starts with {found:02x?}")
+            }
+            Self::UnsupportedVersion { found, supported } => write!(
+                f,
+                "format version {found} is newer than this build reads (up \
+                 to {supported}): use a newer release of tamis"
+            ),
+            Self::UnknownKind { found } => write!(
+                f,
+                "unknown structure kind {found}: use a newer release of \
+                 tamis"
+            ),
+            Self::WrongKind { expected, found } => write!(
+                f,
+                "the file holds a {found} filter, not a {expected} filter"
+            ),
+            Self::UnknownHash { found } => write!(
+                f,
+                "unknown hash id {found}: use a newer release of tamis"
+            ),
+            Self::Length { expected, found } if found < expected => write!(
+                f,
+                "{found} bytes of a filter of {expected}: the file was cut"
+            ),
+            Self::Length { expected, found } => write!(
+                f,
+                "{found} bytes, but the filter ends after {expected}: pass \
+                 its bytes alone"
+            ),
+            Self::Corrupt { field, why } => {
+                write!(f, "corrupt header: {field}: {why}")
+            }
+            Self::Checksum { part, expected, found } => write!(
+                f,
+                "checksum of the {part} is {found:#018x}, expected \
+                 {expected:#018x}"
+            ),
+            Self::Inconsistent(why) => {
+                write!(f, "inconsistent content: {why}")
+            }
+            #[cfg(feature = "std")]
+            Self::Io(error) => fmt::Display::fmt(error, f),
+        }
+    }
+}
+
+/// An error of the theory, with the builder's names for its arguments.
+fn infeasible(
+    error: &tamis_theory::Error,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    use tamis_theory::Error::OutOfRange;
+    let OutOfRange { name, value, min, max } = *error else {
+        return fmt::Display::fmt(error, f);
+    };
+    let name = match name {
+        "target" => "false-positive rate (fpr)",
+        "load" => "keys per block",
+        other => other,
+    };
+    fmt::Display::fmt(&OutOfRange { name, value, min, max }, f)
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            // `Display` prints these errors themselves, so the next in the
+            // chain is their source.
+            Self::Infeasible(error) => error.source(),
+            #[cfg(feature = "std")]
+            Self::Io(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<tamis_theory::Error> for Error {
+    fn from(error: tamis_theory::Error) -> Self {
+        Self::Infeasible(error)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 impl PartialEq for Error {
-    /// Errors are compared by what they say: an [`std::io::Error`] has no
-    /// equality of its own.
+    /// Compares variant and message: [`std::io::Error`] has no equality.
     fn eq(&self, other: &Self) -> bool {
         use alloc::string::ToString as _;
         core::mem::discriminant(self) == core::mem::discriminant(other)
             && self.to_string() == other.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn messages_use_the_builder_words_and_few_digits() {
+        let tiny = crate::Blocked::builder().items(9).fpr(f64::MIN_POSITIVE);
+        let message = tiny.build().unwrap_err().to_string();
+        assert!(message.starts_with("false-positive rate"), "{message}");
+        assert!(message.len() < 80, "{message}");
     }
 }

@@ -10,9 +10,22 @@ use crate::placement::{Range, address};
 /// Bytes in a cache line, the unit everything is aligned to.
 pub(crate) const LINE: usize = 64;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; LINE]);
+
+const _: () = assert!(size_of::<Line>() == LINE && align_of::<Line>() == LINE);
+
+// SAFETY: all bytes of a `Line` are those of its `[u8; 64]`, for which zero
+// is a value.
+#[expect(unsafe_code, reason = "derive would need a procedural macro")]
+unsafe impl Zeroable for Line {}
+
+// SAFETY: `repr(C)` with the size of its one field `[u8; 64]` (asserted
+// above): no padding, every byte pattern is a value, no pointers, no interior
+// mutability.
+#[expect(unsafe_code, reason = "derive would need a procedural macro")]
+unsafe impl Pod for Line {}
 
 /// The blocks of a payload that starts there, with whatever is behind it.
 ///

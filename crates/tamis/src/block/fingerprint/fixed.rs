@@ -53,13 +53,20 @@ pub(crate) enum Answer {
 /// A shape whose block is `BYTES` bytes with as many chains, and which has
 /// so many bits of flags, as told by its form. `FILL` is how full blocks
 /// tend to be if it matters, and changes no answer.
-#[derive(Debug, Clone, Copy, TransparentWrapper)]
+#[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Fixed<
     const BYTES: usize,
     const FLAGS: u32,
     const FILL: u8 = 0,
 >(Known);
+
+// SAFETY: `repr(transparent)` with `Known` as the one field.
+#[expect(unsafe_code, reason = "derive would need a procedural macro")]
+unsafe impl<const BYTES: usize, const FLAGS: u32, const FILL: u8>
+    TransparentWrapper<Known> for Fixed<BYTES, FLAGS, FILL>
+{
+}
 
 /// What is known of a shape, and has the same type for all of them: nobody
 /// who knows the shape has to ask for it.
