@@ -1,16 +1,16 @@
-//! The ranges a question may use.
+//! Range checks for arguments.
 
 use crate::{Error, MAX_PROBES, Result};
 
 /// Below half a bit per key every filter here answers "maybe" to nearly
-/// everything.
+/// every key.
 pub(crate) const MIN_BITS_PER_KEY: f64 = 0.5;
-/// Keeps `load` away from the region where a block is almost surely empty
-/// and the answer is dominated by a single key's collisions.
+/// Above this a block is almost surely empty and the false-positive rate is
+/// dominated by the collisions of a single key.
 pub(crate) const MAX_BITS_PER_KEY: f64 = 1000.0;
-/// With 20 000 keys their 64-bit hashes alone collide this often.
+/// The rate at which the 64-bit hashes of 20 000 keys collide.
 pub(crate) const MIN_FPR: f64 = 1e-15;
-/// The largest target that is still a filter.
+/// A filter with rate 1 would reject no key.
 const MAX_FPR: f64 = 1.0 - 1e-9;
 
 pub(crate) fn in_range(
@@ -19,7 +19,7 @@ pub(crate) fn in_range(
     min: f64,
     max: f64,
 ) -> Result<f64> {
-    // Written so that a NaN fails the test.
+    // A NaN fails both comparisons.
     if value >= min && value <= max {
         Ok(value)
     } else {
@@ -49,22 +49,25 @@ pub(crate) fn target(value: f64) -> Result<f64> {
     in_range("target", value, MIN_FPR, MAX_FPR)
 }
 
-/// Keys per block of a finite filter, refused outside the same range of
-/// memory as [`bits_per_key`].
+/// Memory per key of a finite filter, in the range of [`bits_per_key`].
 pub(crate) fn finite_bits_per_key(
     block_bits: u32,
     blocks: u64,
     items: u64,
 ) -> Result<f64> {
+    if items == 0 {
+        let (value, min, max) = (0.0, 1.0, u64::MAX as f64);
+        return Err(Error::OutOfRange { name: "items", value, min, max });
+    }
     bits_per_key(f64::from(block_bits) * blocks as f64 / items as f64)
 }
 
-/// Beyond these a table of loads no longer fits in a few megabytes.
+/// Beyond this load a table of loads exceeds a few megabytes.
 pub(crate) const MAX_LOAD: f64 = 10_000.0;
-/// More choices than this buy nothing: the overflow is q^d.
+/// More choices gain nothing: the overflow is q^d.
 pub(crate) const MAX_CHOICES: u32 = 16;
-/// No block of at most 4096 bits holds more keys than this and still says
-/// anything.
+/// With more keys a block of at most 4096 bits answers "maybe" to every
+/// key.
 pub(crate) const MAX_THRESHOLD: u32 = 100_000;
 
 pub(crate) fn load(value: f64) -> Result<f64> {
@@ -98,17 +101,17 @@ pub(crate) fn admission(value: f64) -> Result<f64> {
     in_range("admission", value, 0.0, 1.0)
 }
 
-/// One would mean that no key is in any block.
+/// An overflow of 1 would leave every block empty.
 pub(crate) fn overflow_fraction(value: f64) -> Result<f64> {
     in_range("overflow_fraction", value, 0.0, 1.0 - 1e-9)
 }
 
 pub(crate) fn level_shares(shares: &[f64]) -> Result<&[f64]> {
     let sum: f64 = shares.iter().sum();
-    // No filter has so many blocks that a level could be smaller.
+    // Filters have fewer than 1e12 blocks.
     let positive = shares.iter().all(|share| *share >= 1e-12);
     let few = shares.len() <= MAX_CHOICES as usize;
-    // Shares are usually quotients of block counts: allow for rounding.
+    // Shares are usually quotients of block counts, hence rounded.
     if positive && few && (sum - 1.0).abs() <= 1e-9 {
         Ok(shares)
     } else {

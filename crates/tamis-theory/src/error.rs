@@ -1,52 +1,57 @@
-//! One error type for the crate.
+//! The error type of the crate, and its messages.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
-/// What can be wrong with a question asked of this crate.
+/// The reason why a function of this crate returns no result.
+///
+/// Messages name the quantity in words; the fields carry the argument as it
+/// is spelt in the signature.
 ///
 /// ```
 /// use tamis_theory::{Error, standard};
 ///
-/// let error = standard::predict(f64::NAN, 7).unwrap_err();
+/// let error = standard::predict(0.0, 7).unwrap_err();
 /// assert!(matches!(
 ///     error,
 ///     Error::OutOfRange { name: "bits_per_key", .. }
 /// ));
+/// let message = "bits per key must be between 0.5 and 1000, found 0";
+/// assert_eq!(error.to_string(), message);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A number is not finite or lies outside the range the formulas are
-    /// meant for. Ask again with `min <= value <= max`.
+    /// An argument is not finite or lies outside the range in which the
+    /// formulas hold. Pass a value with `min <= value <= max`.
     OutOfRange {
         /// The argument, by its name in the signature.
         name: &'static str,
-        /// What was given.
+        /// The value found.
         value: f64,
         /// The smallest value accepted.
         min: f64,
         /// The largest value accepted.
         max: f64,
     },
-    /// The block size is not one the filters have. Use a power of two from
-    /// 64 to 4096.
+    /// The filters have no blocks of this size. Use a power of two from 64
+    /// to 4096.
     BlockBits {
-        /// What was given.
+        /// The size found.
         block_bits: u32,
     },
     /// No number of probes reaches the target within the memory considered.
     /// Accept `best`, use larger blocks, or another structure.
     Unreachable {
-        /// The false-positive rate asked for.
+        /// The false-positive rate to reach.
         target: f64,
-        /// The lowest one found.
+        /// The lowest rate found.
         best: f64,
         /// The memory at which it was found.
         bits_per_key: f64,
     },
-    /// Fewer reads than keys to place: no scheme can put a share
-    /// `1 - overflow_fraction` of the keys into blocks with so few reads.
-    /// Raise one of the two until they sum to at least one.
+    /// Fewer reads than keys to place: no scheme puts a share
+    /// `1 - overflow_fraction` of the keys into blocks with `access_budget`
+    /// reads per key. Raise one of the two until they sum to at least one.
     Infeasible {
         /// Average blocks read per insertion, as given.
         access_budget: f64,
@@ -64,9 +69,9 @@ pub enum Error {
     /// The shares of the levels are not positive numbers that sum to one.
     /// Divide the number of blocks of each level by the total.
     LevelShares {
-        /// How many levels were given.
+        /// Number of shares given.
         levels: usize,
-        /// What their shares sum to.
+        /// Sum of the shares.
         sum: f64,
     },
     /// Counter and tracking bits leave no room for the filter. Use fewer
@@ -76,50 +81,51 @@ pub enum Error {
         block_bits: u32,
         /// Bits of it that count its keys.
         counter_bits: u32,
-        /// Bits of it that remember refusals.
+        /// Bits of it that record refusals.
         tracking_bits: u32,
     },
-    /// No design considered reads so few blocks for a non-member. Allow more
-    /// reads, or use one level or [`crate::blocked`], which always read one.
+    /// Every design considered reads more blocks for a non-member. Allow
+    /// more reads, or use one level or [`crate::blocked`], which always read
+    /// one.
     NoDesign {
-        /// The limit that was asked for.
+        /// The limit given.
         max_reads_miss: f64,
     },
     /// The levels of a table are not 1 to 16 positive numbers of buckets.
-    /// Leave out levels that have none.
+    /// Leave out levels without buckets.
     Levels {
-        /// How many levels were given.
+        /// Number of levels given.
         levels: usize,
-        /// Buckets of the smallest; 0 if there is none.
+        /// Buckets of the smallest level; 0 without levels.
         smallest: u64,
-        /// Buckets of the largest; 0 if there is none.
+        /// Buckets of the largest level; 0 without levels.
         largest: u64,
     },
     /// A stack needs one filter for each level.
     Filters {
-        /// How many filters were given.
+        /// Number of filters given.
         filters: usize,
-        /// How many levels the table has.
+        /// Number of levels of the table.
         levels: usize,
     },
-    /// What levels pass on must fall from all items, level by level. Use
-    /// what [`crate::crisis`] returns.
+    /// The numbers of items that levels pass on must fall from all items,
+    /// level by level. Use those of [`crate::crisis`].
     PassedOn {
-        /// How many numbers were given.
+        /// Number of values given.
         levels: usize,
     },
-    /// No division of so many buckets into levels considered keeps crises
-    /// and failures within the budget. Allow more buckets or more levels.
+    /// No division of the buckets into levels keeps crises and failures
+    /// within the budget. Allow more buckets or more levels.
     Budget {
-        /// The chance that was allowed.
+        /// The probability allowed.
         budget: f64,
-        /// The lowest chance of a crisis found.
+        /// The lowest probability of a crisis found.
         best: f64,
     },
     /// The differential equations need more steps than allowed, because the
     /// block loads are very large. The closed forms have no such limit.
     TooManySteps {
-        /// How many were tried.
+        /// Number of steps taken.
         steps: usize,
     },
 }
@@ -131,85 +137,88 @@ impl fmt::Display for Error {
         match *self {
             Self::OutOfRange { name, value, min, max } => write!(
                 f,
-                "{name} is {}, expected {} to {}",
-                Short(value),
-                Short(min),
-                Short(max)
+                "{} must be {}, found {}",
+                Words(name),
+                Range(min, max),
+                Number(value)
             ),
             Self::BlockBits { block_bits } => write!(
                 f,
-                "block_bits is {block_bits}, expected a power of two, 64 to \
-                 4096"
+                "bits per block must be a power of two from 64 to 4096, \
+                 found {block_bits}"
             ),
             Self::Unreachable { target, best, bits_per_key } => write!(
                 f,
-                "a false-positive rate of {target:e} is out of reach: \
-                 {best:e} is the best, at {bits_per_key} bits per key"
+                "no design reaches a false-positive rate of {}: the lowest \
+                 is {}, at {} bits per key; use larger blocks or another \
+                 kind of filter",
+                Number(target),
+                Number(best),
+                Number(bits_per_key)
             ),
             Self::Infeasible { access_budget, overflow_fraction } => write!(
                 f,
-                "{access_budget} reads per key cannot place all but \
-                 {overflow_fraction} of the keys"
+                "access budget and overflow fraction must sum to at least \
+                 1, found {} and {}",
+                Number(access_budget),
+                Number(overflow_fraction)
             ),
             Self::OutsideRegion { overflow_fraction, least } => write!(
                 f,
-                "an overflow fraction of {overflow_fraction} is outside the \
-                 optimality region, which starts at {least}"
+                "overflow fraction must be at least {} with this access \
+                 budget and number of choices, found {}",
+                Number(least),
+                Number(overflow_fraction)
             ),
             Self::LevelShares { levels, sum } => write!(
                 f,
-                "{levels} level shares sum to {sum}, expected 1 to 16 \
-                 positive shares that sum to 1"
+                "level shares must be 1 to 16 positive numbers that sum to \
+                 1, found {levels} that sum to {}",
+                Number(sum)
             ),
             Self::NoRoom { block_bits, counter_bits, tracking_bits } => {
                 write!(
                     f,
-                    "{counter_bits} counter and {tracking_bits} tracking \
-                     bits leave no room in a block of {block_bits} bits"
+                    "a block of {block_bits} bits has no room for keys \
+                     beside {counter_bits} counter bits and {tracking_bits} \
+                     tracking bits; use fewer tracking bits or larger blocks"
                 )
             }
             Self::NoDesign { max_reads_miss } => write!(
                 f,
-                "no design keeps a non-member to {max_reads_miss} reads"
+                "no design looks up an absent key with {} reads on average; \
+                 allow more reads, or use a filter that always reads one \
+                 block",
+                Number(max_reads_miss)
             ),
             Self::Levels { levels, smallest, largest } => write!(
                 f,
-                "{levels} levels of {smallest} to {largest} buckets, \
-                 expected 1 to 16 levels of 1 to 2^50 buckets"
+                "a table must have 1 to 16 levels of 1 to 2^50 buckets, \
+                 found {levels} levels of {smallest} to {largest} buckets"
             ),
             Self::Filters { filters, levels } => write!(
                 f,
-                "{filters} filters for {levels} levels, expected {levels}"
+                "a stack must have one filter per level, found {filters} \
+                 filters for {levels} levels"
             ),
             Self::PassedOn { levels } => write!(
                 f,
-                "{levels} numbers of items passed on, expected at least two \
-                 that fall from all items, at most 2^64, and are not negative"
+                "the items that levels pass on must be at least two numbers \
+                 between 0 and 2^64, the first positive, none above the one \
+                 before; found {levels} numbers"
             ),
             Self::Budget { budget, best } => write!(
                 f,
-                "no division into levels keeps crises within {budget:e}: \
-                 {best:e} is the best"
+                "no division into levels keeps the probability of a crisis \
+                 within {}: the lowest is {}; use more buckets or more levels",
+                Number(budget),
+                Number(best)
             ),
-            Self::TooManySteps { steps } => {
-                write!(f, "the dynamics need more than {steps} steps")
-            }
-        }
-    }
-}
-
-/// A number in scientific notation where the decimal one is long:
-/// `2.2e-308` without its 307 zeros.
-struct Short(f64);
-
-impl fmt::Display for Short {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(value) = *self;
-        let size = value.abs();
-        if size == 0.0 || (1e-6..1e9).contains(&size) || !size.is_finite() {
-            write!(f, "{value}")
-        } else {
-            write!(f, "{value:e}")
+            Self::TooManySteps { steps } => write!(
+                f,
+                "the differential equations need more than {steps} steps; \
+                 use fewer keys per block"
+            ),
         }
     }
 }
@@ -224,3 +233,119 @@ impl fmt::Display for Short {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub type Result<T> = core::result::Result<T, Error>;
+
+/// An argument in the words of the user interface.
+struct Words(&'static str);
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self.0 {
+            "above" => "share of blocks above the threshold",
+            "arrivals" => "average arrivals",
+            "block_bits" => "bits per block",
+            "bucket" => "entries per bucket",
+            "cap" => "most keys per primary block",
+            "false_positive" | "max_false_positive" | "target" => {
+                "false-positive rate"
+            }
+            "keys" | "most" => "keys in a block",
+            "load" => "keys per block",
+            "max_reads_miss" | "most_reads" => "average reads per absent key",
+            "ratio" => "primary blocks per block of level 2",
+            "replaced" => "share of keys replaced",
+            name => name,
+        };
+        for c in words.chars() {
+            f.write_char(if c == '_' { ' ' } else { c })?;
+        }
+        Ok(())
+    }
+}
+
+/// The bounds of a value, both inclusive.
+struct Range(f64, f64);
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range(min, max) = *self;
+        match (min == f64::MIN_POSITIVE, max == f64::MAX) {
+            (true, true) => write!(f, "positive"),
+            (true, false) => {
+                write!(f, "positive and at most {}", Number(max))
+            }
+            _ => write!(f, "between {} and {}", Number(min), Number(max)),
+        }
+    }
+}
+
+/// A number with its exponent where digits would be counted otherwise:
+/// 1e-300 instead of 300 zeros.
+struct Number(f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        if value == 0.0 {
+            // Also -0, the sum of no numbers.
+            write!(f, "0")
+        } else if value.is_infinite() {
+            let sign = if value < 0.0 { "-" } else { "" };
+            write!(f, "{sign}infinity")
+        } else if value.is_nan() || (1e-3..1e7).contains(&value.abs()) {
+            write!(f, "{value}")
+        } else {
+            write!(f, "{value:e}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1e-300, "1e-300"),
+            (1e-15, "1e-15"),
+            (0.001, "0.001"),
+            (0.5, "0.5"),
+            (-1.25, "-1.25"),
+            (4096.0, "4096"),
+            (1e10, "1e10"),
+            (f64::INFINITY, "infinity"),
+            (-f64::INFINITY, "-infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(Number(value).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn ranges_name_only_bounds_that_mean_something() {
+        let (least, most) = (f64::MIN_POSITIVE, f64::MAX);
+        for (min, max, text) in [
+            (1e-15, 0.5, "between 1e-15 and 0.5"),
+            (least, 9.0, "positive and at most 9"),
+            (least, most, "positive"),
+        ] {
+            assert_eq!(Range(min, max).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn arguments_are_named_in_words() {
+        for (name, words) in [
+            ("target", "false-positive rate"),
+            ("load", "keys per block"),
+            ("access_budget", "access budget"),
+            ("items", "items"),
+        ] {
+            assert_eq!(Words(name).to_string(), words);
+        }
+    }
+}

@@ -1,15 +1,15 @@
-//! The numbers behind tamis.
+//! Formulas that predict and size the filters and tables of tamis.
 //!
-//! Pure functions from a memory budget to what a filter will do with it:
-//! false-positive rate, bits per key, blocks read by a member and by a
-//! non-member. Nothing here allocates more than a few megabytes, nothing
-//! panics, and every transcendental function comes from `libm`, so
-//! that a geometry computed from a target is the same on every machine.
+//! Pure functions from a memory budget to the false-positive rate, the bits
+//! per key, and the blocks read by a member and by a non-member, or from a
+//! target back to the memory. No function panics or allocates more than a
+//! few megabytes. Every transcendental function comes from `libm`, so a
+//! geometry computed from a target is the same on every machine.
 //!
 //! ```
 //! use tamis_theory::{blocked, split, standard};
 //!
-//! // What does one cache line per lookup cost at 10 bits per key?
+//! // The cost of one cache line per lookup at 10 bits per key.
 //! let one_line = blocked::best(512, 10.0)?;
 //! let two_lines = split::best(512, 10.0)?;
 //! let classic = standard::best(10.0)?;
@@ -18,27 +18,27 @@
 //! # Ok::<(), tamis_theory::Error>(())
 //! ```
 //!
-//! # Where to look
+//! # Modules
 //!
-//! | question | module |
+//! | subject | module |
 //! |---|---|
 //! | memory for a false-positive rate, or the reverse | [`standard`], [`blocked`], [`split`] |
 //! | the same for fingerprints in one block, or in two levels | [`tinyset`] |
-//! | how well can keys be balanced with so many reads? | [`bound`] |
-//! | which threshold and levels reach that? | [`single`], [`sequential`], [`multilevel`] |
-//! | what does a balanced filter do? | [`balanced`] |
-//! | which balanced filter is best? | [`tune`] |
+//! | the best balance of keys with a reads per key | [`bound`] |
+//! | thresholds and levels that reach it | [`single`], [`sequential`], [`multilevel`] |
+//! | false-positive rate and reads of a balanced filter | [`balanced`] |
+//! | search for the best balanced filter | [`tune`] |
 //! | one block of a filter | [`block`] |
 //! | chained tables, and the least loaded of d | [`variance`] |
-//! | the same again, step by step | [`dynamics`] |
-//! | how full do the levels of a hash table get? | [`crisis`] |
-//! | what does it take to know the level of each item? | [`summary`] |
+//! | the same schemes as differential equations | [`dynamics`] |
+//! | occupancy of the levels of a hash table | [`crisis`] |
+//! | memory to record the level of each item | [`summary`] |
 //!
 //! Theorem and equation numbers are those of Kanizo, Hay and Keslassy,
-//! *Access-Efficient Balanced Bloom Filters*. Where a formula differs from
-//! the printed one, the text beside it says so.
+//! *Access-Efficient Balanced Bloom Filters*. Deviations from the printed
+//! formulas are noted beside the code.
 //!
-//! # Words
+//! # Names and symbols
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
@@ -47,7 +47,7 @@
 //! | `choices` | d | blocks proposed per key |
 //! | `overflow_fraction` | gamma | share of keys in no block |
 //! | `threshold` | h = k0 | a block below it takes every key |
-//! | `admission` | p | chance that a block at the threshold takes one more |
+//! | `admission` | p | probability that a block at the threshold takes one more |
 //! | `level_shares` | alpha | share of blocks in each level |
 //! | `block_bits` | B | size of a block |
 //! | `probes` | k | bits set per key |

@@ -1,4 +1,4 @@
-//! Whatever the arguments: a number or a typed error, never a panic.
+//! Any arguments return a number or a typed error, never a panic.
 
 use proptest::prelude::*;
 use tamis_theory::balanced::Lookup;
@@ -8,11 +8,13 @@ use tamis_theory::balanced::returned::{self, Place};
 use tamis_theory::bound::Bound;
 use tamis_theory::crisis::{self, Occupancy};
 use tamis_theory::summary::{self, Filter, Goal};
+use tamis_theory::tinyset::Block;
 use tamis_theory::{
-    Error, block, dynamics, multilevel, sequential, single, variance,
+    Error, block, blocked, dynamics, multilevel, sequential, single, standard,
+    variance,
 };
 
-/// Numbers a caller might get wrong, and a few that are right.
+/// Numbers out of range, and a few within it.
 fn wild() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<f64>(),
@@ -81,7 +83,7 @@ proptest! {
         x in wild(), y in wild(), z in wild(),
         i in wild_integer(), j in wild_integer(),
     ) {
-        // Only small cases of what takes longer.
+        // Small cases only: the integration takes long.
         let (small, few) = (y.min(20.0), i.min(60));
         for bad in [
             is_nan(sequential::optimal(x, small, i)
@@ -128,8 +130,75 @@ proptest! {
     }
 }
 
+/// The message is in words, without the spelling of the signature.
+fn assert_words(error: Error) {
+    let message = error.to_string();
+    assert!(message.contains(" must be "), "{message}");
+    assert!(message.contains(", found "), "{message}");
+    assert!(!message.contains('_'), "{message}");
+}
+
 #[test]
-fn errors_name_what_is_wrong() {
+fn messages_state_the_expected_range_and_the_value_found() {
+    for (error, message) in [
+        (
+            standard::for_fpr(2.0).unwrap_err(),
+            "false-positive rate must be between 1e-15 and 0.999999999, \
+             found 2",
+        ),
+        (
+            standard::for_fpr(1e-300).unwrap_err(),
+            "false-positive rate must be between 1e-15 and 0.999999999, \
+             found 1e-300",
+        ),
+        (
+            blocked::predict(512, f64::INFINITY, 7).unwrap_err(),
+            "bits per key must be between 0.5 and 1000, found infinity",
+        ),
+        (
+            blocked::predict_finite(512, 10, 0, 7).unwrap_err(),
+            "items must be between 1 and 1.8446744073709552e19, found 0",
+        ),
+        (
+            blocked::predict(500, 10.0, 7).unwrap_err(),
+            "bits per block must be a power of two from 64 to 4096, found \
+             500",
+        ),
+        (
+            Bound::new(0.9, 8.0, 0.05).unwrap_err(),
+            "access budget and overflow fraction must sum to at least 1, \
+             found 0.9 and 0.05",
+        ),
+        (
+            multilevel::run(8.0, &[], 8, 0.5).unwrap_err(),
+            "level shares must be 1 to 16 positive numbers that sum to 1, \
+             found 0 that sum to 0",
+        ),
+        (
+            summary::level_bits(&[2.0, 1.0], 0.0).unwrap_err(),
+            "failures must be positive, found 0",
+        ),
+    ] {
+        assert_eq!(error.to_string(), message);
+    }
+    let line = Block::new(512, 64);
+    assert_eq!(
+        line.load(f64::NAN).unwrap_err().to_string(),
+        "bits per key must be between 0.5 and 1000, found NaN"
+    );
+    let error = blocked::for_fpr(64, 1e-12).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "no design reaches a false-positive rate of 1e-12: the lowest is \
+             4."
+        ),
+        "{error}"
+    );
+    assert!(error.contains("at 1000 bits per key"), "{error}");
+}
+
+#[test]
+fn errors_name_the_argument() {
     for (error, name) in [
         (Bound::new(f64::NAN, 8.0, 0.0).unwrap_err(), "access_budget"),
         (Bound::new(1.0, f64::INFINITY, 0.0).unwrap_err(), "load"),
@@ -147,6 +216,7 @@ fn errors_name_what_is_wrong() {
             Error::OutOfRange { name: got, .. } => assert_eq!(got, name),
             other => panic!("{name}: {other}"),
         }
+        assert_words(error);
     }
     assert_eq!(
         Bound::new(0.9, 8.0, 0.05),
@@ -168,7 +238,7 @@ fn errors_name_what_is_wrong() {
     assert!(error.to_string().contains("60 tracking bits"));
 }
 
-/// Numbers of items and buckets, sensible or not.
+/// Numbers of items and buckets, within the range and outside.
 fn wild_count() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -186,12 +256,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn tables_without_laws(
+    fn table_formulas(
         n in wild_count(), x in wild(), y in wild(), i in wild_integer(),
         levels in prop::collection::vec(wild_count(), 0..18),
         passed_on in prop::collection::vec(wild(), 0..5),
     ) {
-        // Few random sequences fall, which the functions insist on.
+        // Few random sequences fall, which the functions require.
         let mut falling = passed_on.clone();
         falling.sort_by(|a, b| b.total_cmp(a));
         for bad in [
@@ -282,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn tables_say_what_is_wrong() {
+fn errors_of_tables_name_the_argument() {
     for (error, name) in [
         (Occupancy::new(0, &[1], 1).err(), "items"),
         (Occupancy::new(1, &[1], 0).err(), "bucket"),
@@ -296,6 +366,7 @@ fn tables_say_what_is_wrong() {
             panic!("{name}: {error:?}");
         };
         assert_eq!(got, name);
+        error.into_iter().for_each(assert_words);
     }
     for levels in [&[][..], &[3, 0], &[u64::MAX], &[1; 17]] {
         let error = Occupancy::new(5, levels, 1).unwrap_err();

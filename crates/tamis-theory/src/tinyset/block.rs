@@ -99,7 +99,27 @@ impl Block {
             .saturating_sub(self.flag_bits)
     }
 
-    /// Bits kept of each remainder, and how many entries keep one more.
+    /// Keys per block at `bits_per_key`, for [`predict`](super::predict).
+    ///
+    /// Fails with [`Error::OutOfRange`](crate::Error::OutOfRange) outside
+    /// 0.5 to 1000 bits per key.
+    ///
+    /// ```
+    /// use tamis_theory::tinyset::Block;
+    ///
+    /// let line = Block::new(512, 64);
+    /// assert_eq!(line.load(12.8)?, 40.0);
+    /// let message = "bits per key must be between 0.5 and 1000, found 0";
+    /// assert_eq!(line.load(0.0).unwrap_err().to_string(), message);
+    /// # Ok::<(), tamis_theory::Error>(())
+    /// ```
+    pub fn load(&self, bits_per_key: f64) -> Result<f64> {
+        let bits_per_key = check::bits_per_key(bits_per_key)?;
+        Ok(f64::from(self.block_bits) / bits_per_key)
+    }
+
+    /// Base width of the remainders, and number of entries with one more
+    /// bit.
     ///
     /// ```
     /// use tamis_theory::tinyset::Block;

@@ -331,7 +331,10 @@ impl Args {
             }
             Design::Split => return Ok(simple(self.split(beta)?)),
             Design::Tinyset(tiny) => {
-                let load = self.load.unwrap_or_else(|| tiny.load(beta));
+                let load = match self.load {
+                    Some(load) => load,
+                    None => tiny.checked_load(beta)?,
+                };
                 let prediction = tiny.predict(load)?;
                 let Args { replaced, doublings, .. } = *self;
                 let later = Use { replaced, doublings };

@@ -57,6 +57,14 @@ impl Tinyset {
         }
     }
 
+    /// The same, refusing a memory out of range.
+    pub(super) fn checked_load(self, bits_per_key: f64) -> Result<f64> {
+        match self {
+            Tinyset::One(block) => block.load(bits_per_key),
+            Tinyset::Two(design) => design.load(bits_per_key),
+        }
+    }
+
     pub(super) fn predict(self, load: f64) -> Result<Prediction> {
         match self {
             Tinyset::One(block) => tinyset::predict(block, load),

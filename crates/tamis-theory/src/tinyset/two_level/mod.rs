@@ -106,7 +106,25 @@ impl TwoLevel {
         Ok(self)
     }
 
-    fn load(&self, load: f64) -> Result<f64> {
+    /// Keys per primary block at `bits_per_key`, both levels counted.
+    ///
+    /// Fails with [`Error::OutOfRange`] outside 0.5 to 1000 bits per key.
+    ///
+    /// ```
+    /// use tamis_theory::tinyset::{Block, two_level::TwoLevel};
+    ///
+    /// let block = Block::new(512, 64);
+    /// let design = TwoLevel { block, cap: 44, ratio: 20.0 };
+    /// assert_eq!(design.load(12.8)?, 42.0);
+    /// # Ok::<(), tamis_theory::Error>(())
+    /// ```
+    pub fn load(&self, bits_per_key: f64) -> Result<f64> {
+        let bits_per_key = check::bits_per_key(bits_per_key)?;
+        let bits = f64::from(self.block.block_bits);
+        Ok(bits * (1.0 + 1.0 / self.ratio) / bits_per_key)
+    }
+
+    fn check_load(&self, load: f64) -> Result<f64> {
         let most = MOST_OVER * f64::from(self.cap);
         check::in_range("load", load, 1e-6, most)
     }
@@ -141,7 +159,7 @@ const MAX_RATIO: f64 = 65_536.0;
 /// ```
 pub fn predict(design: TwoLevel, load: f64) -> Result<Prediction> {
     let design = design.check()?;
-    let load = design.load(load)?;
+    let load = design.check_load(load)?;
     let mut profile = Profile::new(design.primary(), design.cap);
     let mut second = Second::new(design);
     let average = Average::new(&mut profile, load);
@@ -163,7 +181,7 @@ pub fn predict(design: TwoLevel, load: f64) -> Result<Prediction> {
 /// ```
 pub fn spilled(design: TwoLevel, load: f64) -> Result<f64> {
     let design = design.check()?;
-    let load = design.load(load)?;
+    let load = design.check_load(load)?;
     let mut profile = Profile::new(design.primary(), design.cap);
     Ok(Average::new(&mut profile, load).spilled())
 }

@@ -296,7 +296,7 @@ impl TinySetBuilder {
                 (design, round_up(design.bits_per_key))
             }
             Size::BitsPerKey(bits) => {
-                let load = f64::from(self.block_bits) / bits;
+                let load = shape.block.load(bits)?;
                 (tinyset::predict(shape.block, load)?, bits)
             }
             _ => return Err(self.unsized_error()),
