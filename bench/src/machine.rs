@@ -140,7 +140,7 @@ impl fmt::Display for HugePages {
         let (huge, all) = (huge_kib >> 10, all_kib >> 10);
         write!(
             f,
-            "huge pages asked for all large blocks; got {huge} of {all} MiB \
+            "huge pages requested for large allocations; got {huge} of {all} MiB \
              ({share:.0} %)"
         )
     }

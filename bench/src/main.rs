@@ -9,6 +9,7 @@ mod progress;
 mod race;
 mod report;
 mod roofline;
+mod section;
 mod subject;
 mod subjects;
 
@@ -64,7 +65,7 @@ struct Cli {
     /// Where to draw the pictures
     #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
     svg: PathBuf,
-    /// Write docs/benchmarks.md and its pictures
+    /// Write the filters of docs/benchmarks.md, and its pictures
     #[arg(long)]
     write_docs: bool,
 }
@@ -212,8 +213,7 @@ fn run(cli: &Cli) -> Result {
         let command = cli.command();
         let builders = effort(Size::Dram, cli.quick).builders;
         let run = report::Run { command, pages, builders };
-        let docs = report::docs(&run, &rows)?;
-        std::fs::write(root.join("docs/benchmarks.md"), docs)?;
+        section::replace("filters", &report::docs(&run, &rows)?)?;
     }
     Ok(())
 }

@@ -10,9 +10,11 @@ mod clock;
 #[path = "../machine.rs"]
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod machine;
+#[path = "../section.rs"]
+mod section;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -51,7 +53,7 @@ struct Cli {
     /// Write all measurements to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write docs/tables.md
+    /// Write the tables of docs/benchmarks.md
     #[arg(long)]
     write_docs: bool,
 }
@@ -265,8 +267,7 @@ fn run(cli: &Cli) -> Result {
         std::fs::write(path, json(&rows))?;
     }
     if cli.write_docs {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        std::fs::write(root.join("docs/tables.md"), docs(cli, &rows))?;
+        section::replace("tables", &docs(cli, &rows))?;
     }
     Ok(())
 }
@@ -349,37 +350,35 @@ fn docs(cli: &Cli, rows: &[Row]) -> String {
     let [hits, misses] = [0, 1].map(|lookup| faster(rows, lookup));
     format!(
         "\
-# Multilevel tables
+## Tables
 
 ```console
 $ {command}
 ```
 
-wrote this page from its own measurements; do not edit. Speed is processor
-time on one core, the best of several repetitions, the tables in turn; only
-ratios within one run mean anything.
+Speed is processor time on one core, the best of several repetitions, the
+tables in turn.
 
 * Machine: {machine}.
 * {RUSTC}, release with link-time optimisation, no `target-cpu`.
 * hashbrown {version}, with its own hash function.
 
-Keys and values are 64-bit integers, looked up one after the other. The
-tables are what `Multilevel::builder().items(n)` and the plans of the
-summaries make when nothing else is said, audited after they were filled.
-Every sum of values found is compared with what it must be.
+Keys and values are 64-bit integers, looked up one after the other. The tables
+are built by `Multilevel::builder().items(n)` with each summary's default
+settings, and audited after filling. Every sum of values is compared with the
+expected one.
 
 {table}
-**Reads** are buckets of the table: what a lookup costs if the entries are
-in slow memory, which is what a summary is for. In this experiment both are
-in memory, and the summary is one more thing to read, so that it pays only
-where it spares more than it costs. Faster than no summary, for all numbers
-of keys above:
+**Reads** are buckets of the table: the cost of a lookup whose entries are in
+slow memory, for which summaries are made. This experiment has both in RAM, so
+that a summary pays only if it avoids more reads than it adds. Faster than no
+summary, at all numbers of keys above:
 
 * hits: {hits};
 * misses: {misses}.
 
-`hashbrown` is the yardstick for a table that is in memory anyway and may
-move its entries.
+`hashbrown` is the reference for a table that is in RAM and may move its
+entries.
 "
     )
 }

@@ -8,6 +8,8 @@
 #[path = "../machine.rs"]
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod machine;
+#[path = "../section.rs"]
+mod section;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -44,7 +46,7 @@ struct Cli {
     /// Write all measurements to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write docs/throughput.md
+    /// Write the throughput of docs/benchmarks.md
     #[arg(long)]
     write_docs: bool,
 }
@@ -245,13 +247,15 @@ fn report(
     let mut out = String::new();
     writeln!(
         out,
-        "# Throughput\n\n\
-         Written by `cargo xtask bench throughput --items {} --queries {} \
-         --rounds {} --write-docs`\non {}, {RUSTC}. Best of the rounds.\n\n\
-         ## Building\n\n\
-         {} keys of 20 bytes, made and hashed by the threads that build; \
-         filters for 1 %.\nThe bytes of all builds of a kind were compared \
-         and are the same.\n\n\
+        "## Throughput\n\n```console\n\
+         $ cargo xtask bench throughput --items {} --queries {} --rounds {} \
+         --write-docs\n```\n\n\
+         * Machine: {}.\n\
+         * {RUSTC}. Best of the rounds.\n\n\
+         ### Building\n\n\
+         {} keys of 20 bytes, generated and hashed by the building threads; \
+         filters for 1 %.\nAll builds of a kind give the same bytes, which \
+         the benchmark checks.\n\n\
          | million keys a second | one core | {cores} cores | ratio |\n\
          |---|---|---|---|",
         cli.items,
@@ -265,11 +269,12 @@ fn report(
     }
     writeln!(
         out,
-        "\n## Asking on the command line\n\n\
-         `tamis query --count` on one core: {} keys of 20 bytes, a line \
-         each, from a file in\nthe page cache; half of them are among the \
-         {} keys of the filter. `wc -l` counts\nthe same lines; the \
-         lookups are the library's, in batches, of hashes already made.\n\n\
+        "\n### Querying on the command line\n\n\
+         `tamis query --count` on one core: {} keys of 20 bytes, one per \
+         line, from a file\nin the page cache; half of them are among the \
+         {} keys of the filter. `wc -l`\ncounts the same lines; \
+         \"lookups\" are batches in the library, of hashes computed \
+         before.\n\n\
          | | seconds | million keys a second | times `wc -l` + lookups |\n\
          |---|---|---|---|\n\
          | `wc -l` | {wc:.3} | {:.1} | |",
@@ -318,8 +323,7 @@ fn main() -> ExitCode {
             std::fs::write(path, json(&results))?;
         }
         if cli.write_docs {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-            std::fs::write(root.join("docs/throughput.md"), report)?;
+            section::replace("throughput", &report)?;
         }
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! For the reader of the documents.
+//! The section of `docs/benchmarks.md` that compares filters.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const TIMES: [(&str, &str, Mode); 8] = [
     ("build", "build", Mode::Batch),
 ];
 
-/// The columns of ratios: an operation, over the same one of whom.
+/// The columns of ratios: an operation over the same one of another filter.
 const RATIOS: [(&str, Mode, &str, Mode); 7] = [
     ("miss", Mode::Single, "roofline", Mode::Single),
     ("miss", Mode::Batch, "roofline", Mode::Batch),
@@ -32,7 +32,18 @@ const RATIOS: [(&str, Mode, &str, Mode); 7] = [
     ("insert", Mode::Single, "sbbf-rs", Mode::Single),
 ];
 
-/// What has to be known of a run.
+const ABOUT_GOALS: &str = "
+### Goals
+
+Each row shows the cell in which the goal is furthest from being reached; a
+ratio above the limit misses the goal. Ratios to the roofline are of batches in
+DRAM. Ratios to sbbf-rs are in the caches; it has no batches, so that batches
+are compared with its single lookups. [Limits](#limits) lists the causes of
+slow cells.
+
+";
+
+/// The settings of a run that the section states.
 pub(crate) struct Run {
     pub(crate) command: String,
     pub(crate) pages: HugePages,
@@ -40,26 +51,18 @@ pub(crate) struct Run {
     pub(crate) builders: usize,
 }
 
-/// The whole page.
+/// The section of all filters.
 pub(crate) fn docs(run: &Run, rows: &[Row]) -> Result<String> {
     let groups = Group::all(rows);
     let mut text = head(run);
-    text += "
-## Goals
-
-The worst cell of each; more than \"wanted\" is not reached. Against the
-roofline: batches in DRAM. Against sbbf-rs: in the caches, where a batch of
-ours counts against its single lookups, because it has no other. What keeps
-the others from being reached is in [limits](limits.md).
-
-";
+    text += ABOUT_GOALS;
     text += &goals(rows)?;
-    let _ = write!(text, "\n## Instructions\n\n{}", instructions());
+    let _ = write!(text, "\n### Instructions\n\n{}", instructions());
     for size in Size::ALL {
         let here: Vec<&Group<'_>> =
             groups.iter().filter(|group| group.size == size).collect();
         let Some(first) = here.first() else { continue };
-        let _ = write!(text, "\n## {}\n\n", size.title());
+        let _ = write!(text, "\n### {}\n\n", size.title());
         let _ = writeln!(
             text,
             "![Misses in {0}: time against bits per key](img/bench-{0}.svg)",
@@ -68,7 +71,7 @@ the others from being reached is in [limits](limits.md).
         for group in &here {
             if group.keys == KeyType::Hash {
                 let target = percent(group.target);
-                let _ = write!(text, "\n### Target {target}, hashes\n\n");
+                let _ = write!(text, "\n#### Target {target}, hashes\n\n");
                 text += &times(group);
                 text += &ratios(group);
             }
@@ -77,7 +80,7 @@ the others from being reached is in [limits](limits.md).
             if group.keys != KeyType::Hash && group.target == first.target {
                 let (target, keys) =
                     (percent(group.target), group.keys.title());
-                let _ = write!(text, "\n### Target {target}, {keys}\n\n");
+                let _ = write!(text, "\n#### Target {target}, {keys}\n\n");
                 text += &times(group);
             }
         }
@@ -98,58 +101,54 @@ fn head(run: &Run) -> String {
     let build = match run.builders {
         1 => "",
         _ => {
-            " (In DRAM two filters were built at a time in this run: a time \
-             for orientation.)"
+            " (In DRAM this run built two filters at a time: compare those\n  \
+             times only roughly.)"
         }
     };
     format!(
         "\
-# Benchmarks
+## Filters
 
 ```console
 $ {command}
 ```
 
-wrote this page from its own measurements; do not edit. Times are nanoseconds
-of processor time per key on one core, the best of several repetitions. Only
-ratios within one run mean anything, and that is what the second table of
-each section gives.
+Times are nanoseconds of processor time per key on one core, the best of
+several repetitions. The second table of each target gives ratios.
 
 * Machine: {machine}. tamis uses {instructions} on it.
 * {RUSTC}, release with link-time optimisation, no `target-cpu`.
 * Memory: {pages}.
 * Peers: {peers}.
 
-## What is measured
+### Method
 
-* **roofline**: one load of a random line of 64 bytes per key from as much
-  memory as the blocked filter has, its address computed from a hash; in
-  batches with the same prefetch as the Bloom filters of tamis. Nothing that
-  reads memory at random is much faster; what a processor can do besides,
-  and what not, is in [limits](limits.md).
+* **roofline**: one load of a random 64-byte line per key, from an array of the
+  blocked filter's size, at an address computed from a hash; batches use the
+  same prefetch as the Bloom filters of tamis. Random reads are hardly faster
+  than this. `cargo xtask bench window` measures the instructions that fit
+  beside such a load.
 * **Equal footing**: every filter is the smallest one its crate offers for
-  the target. Bits per key are the bytes the allocator gave out, the rate is
-  measured with keys that are not members. `!` marks a rate that misses the
-  target: the fingerprints of cuckoofilter have 8 bits, whatever is wanted.
-  `blocked-as-sbbf` and `tinyset-as-sbbf` have the memory of sbbf-rs, and
-  `tinyset-half` has blocks of half a line, which takes a little more memory
-  than lines do.
-* **Hashes** are 64-bit hashes given to the filter. bloomfilter and
-  cuckoofilter take none, and hash them once more. Integers and strings (20
-  bytes) are hashed by the filter with what its crate uses; sbbf-rs and xorf
-  bring nothing and get XXH3, as tamis has it (xorf for strings only).
-* **miss**, **hit**, **mixed** (nine misses to a hit): a loop over keys whose
-  answers are added up. **batch**: 4096 keys at a time. **insert**: one by
+  the target. Bits per key are the bytes allocated; the rate is measured with
+  keys that are not members. `!` marks a rate that misses the target: the
+  fingerprints of cuckoofilter always have 8 bits. `blocked-as-sbbf` and
+  `tinyset-as-sbbf` have the memory of sbbf-rs; `tinyset-half` has blocks of
+  half a line, which take a little more memory than lines.
+* **Hashes** are 64-bit hashes passed to the filter. bloomfilter and
+  cuckoofilter accept none and hash them again. Integers and strings (20
+  bytes) are hashed by the filter with its crate's default; sbbf-rs and xorf
+  have none and use XXH3 as tamis does (xorf for strings only).
+* **miss**, **hit**, **mixed** (nine misses to a hit): a loop over keys that
+  adds up the answers. **batch**: 4096 keys at a time. **insert**: one by
   one, into a filter that fills up (in DRAM: into the last percent).
-  **build**: everything in the fastest way documented, allocation
+  **build**: the whole filter by the fastest documented method, allocation
   included.{build}
-* Filters run in turn, in a new random order each round, batches four times a
-  round, and in DRAM ten times. In the caches a loop runs once before it is
-  timed; in DRAM other memory is read first, so that no line is left in a
-  cache, and between two rounds every filter of tamis and the roofline move
-  to other memory: on a virtual machine not all of it is alike. Each loop's
-  answers are compared with those of a lookup of each key alone; a lost key
-  ends the run.
+* Filters run in turn, in a new random order each round; batches run four times
+  a round, in DRAM ten times. In the caches an untimed loop precedes the timed
+  one. In DRAM the caches are filled with other memory first, and between
+  rounds every filter of tamis and the roofline move to other memory, because
+  the memory of a virtual machine is not uniform. Each loop's answers are
+  compared with those of single lookups; a lost key ends the run.
 "
     )
 }
@@ -210,4 +209,22 @@ fn ratios(group: &Group<'_>) -> String {
 
 fn cell(number: Option<f64>, digits: usize) -> String {
     number.map_or(String::new(), |number| format!("{number:.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_written_by_this_code() {
+        let page = include_str!("../../../docs/benchmarks.md");
+        let has_method = |builders| {
+            let (command, pages) = (String::new(), HugePages::default());
+            let head = head(&Run { command, pages, builders });
+            let method = head.find("### Method").expect("a heading");
+            page.contains(&head[method..])
+        };
+        assert!(has_method(1) || has_method(2));
+        assert!(page.contains(ABOUT_GOALS));
+    }
 }

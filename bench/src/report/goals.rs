@@ -148,7 +148,7 @@ impl Goal {
 pub(crate) fn goals(rows: &[Row]) -> Result<String> {
     let groups = Group::all(rows);
     let mut lines = vec![
-        "| ratio of times | wanted | worst | reached | there |".to_owned(),
+        "| ratio of times | limit | worst | reached | where |".to_owned(),
         "|---|---|---|---|---|".to_owned(),
     ];
     for goal in &GOALS {

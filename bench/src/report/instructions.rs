@@ -1,4 +1,4 @@
-//! Instruction counts, which `cargo xtask instructions` makes.
+//! The instruction counts of `cargo xtask instructions`.
 
 /// The counts that are committed.
 const COUNTS: &str = include_str!("../../instructions.json");
@@ -30,11 +30,11 @@ pub(crate) fn instructions() -> String {
     let mut lines = vec![
         format!(
             "Instructions per key, by `cargo xtask instructions` with\n\
-             {rustc} ({backend}: callgrind knows no AVX-512).\nA change that \
-             adds more than 3 % to one of them does not pass the tests.\n\
-             **Least** is that of sixteen absent keys, each of them alone for \
-             a whole\nbatch: what a lookup takes if nothing rare happens in \
-             it.\n"
+             {rustc} ({backend}: callgrind does not emulate AVX-512).\nA \
+             change that adds more than 3 % to one of them does not pass the \
+             tests.\n**Least** is the smallest count of sixteen absent keys, \
+             each looked up alone\nfor a whole batch: the fast path without \
+             rare events.\n"
         ),
         format!("| instructions | {} |", COLUMNS.join(" | ")),
         format!("|{}", "---|".repeat(COLUMNS.len() + 1)),

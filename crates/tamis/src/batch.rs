@@ -42,7 +42,7 @@ pub(crate) trait Staged: Copy {
     ///
     /// Far enough that the processor has as many lines on their way as it
     /// can; nearer for tests that wait for their block even when it is
-    /// there. See `docs/limits.md`.
+    /// there. See `docs/dev/performance-log.md`.
     const AHEAD: usize = GROUP;
 
     /// Up to how many bytes blocks are asked for into the first-level cache,

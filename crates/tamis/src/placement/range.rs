@@ -26,7 +26,7 @@ impl<'a, T> Range<'a, T> {
     /// The block that a hash chooses: [`address`], without another check.
     /// That would be only two instructions, but in memory a batch of lookups
     /// is as fast as the keys are many that fit into the processor's window
-    /// (see `docs/limits.md`).
+    /// (see `docs/dev/performance-log.md`).
     #[inline(always)]
     pub(crate) fn choose(self, hash: u64) -> &'a T {
         self.choose_and_rest(hash).0

@@ -16,7 +16,7 @@
 //! (As they come, for 10^6 keys in a table as it comes; both rates can be
 //! chosen.)
 //!
-//! `cargo xtask bench tables` measures them, and `docs/tables.md` has the
+//! `cargo xtask bench tables` measures them, and `docs/benchmarks.md` has the
 //! numbers.
 //!
 //! ```
