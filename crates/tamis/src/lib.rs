@@ -36,7 +36,7 @@ pub use filter::{
 };
 #[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{FORMAT_VERSION, Image, Kind, Persist};
+pub use format::{FORMAT_VERSION, Header, Image, Kind, Persist, image_len};
 pub use key::{HashId, Key, KeyHasher};
 pub use overflow::Overflow;
 pub use placement::Scheme;

@@ -1,11 +1,12 @@
-//! The header: fixed fields, geometry, section table, checksum.
+//! The header of an image: fixed fields, geometry, section table, checksum.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{FORMAT_VERSION, Kind, MAGIC};
+use super::{FORMAT_VERSION, Image, Kind, MAGIC, compact};
 use crate::error::{Error, Result};
 use crate::key::{HashId, KeyHasher};
 
@@ -15,10 +16,14 @@ const FIXED: usize = 72;
 const ENTRY: usize = 32;
 /// Bytes of the checksum that ends the header.
 const CHECKSUM: usize = 8;
-/// Everything starts at a multiple of this.
+/// Alignment of the header's end and of every section.
 pub(super) const ALIGN: usize = 64;
+/// Longest geometry of a kind: `balanced` with eight choices.
+const MAX_GEOMETRY: usize = 168;
+/// Most sections of a kind: blocks and list of `balanced`.
+const MAX_SECTIONS: usize = 2;
 
-/// What every structure counts.
+/// Number of keys in a structure, and the design it was sized for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) items: u64,
@@ -27,14 +32,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// For an empty structure.
+    /// Counts of an empty structure.
     ///
-    /// The predicted rate is kept to seven digits: it is shown to people,
-    /// and the last bits of a better computation must not make two builds of
-    /// the same filter differ.
+    /// `design_fpr` is rounded down to 24 significant bits. A more precise
+    /// computation of the same rate then gives the same bytes; and a rate
+    /// rounded up could exceed the requested one.
     pub(crate) fn empty(design_items: u64, design_fpr: f64) -> Self {
         let near = design_fpr as f32;
-        // Downwards: a rate that was asked for must not look missed.
         let down = match f64::from(near) > design_fpr {
             true => f32::from_bits(near.to_bits() - 1),
             false => near,
@@ -42,170 +46,385 @@ impl Counts {
         let design_fpr = f64::from(down);
         Self { items: 0, design_items, design_fpr }
     }
+
+    /// Refuses a `design_fpr` outside [0, 1].
+    pub(super) fn check(&self) -> Result<()> {
+        match (0.0..=1.0).contains(&self.design_fpr) {
+            true => Ok(()),
+            false => Err(corrupt("design_fpr", "not a probability")),
+        }
+    }
 }
 
-/// Where a section lies and what its bytes sum to.
+/// Place and checksum of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {
-    pub(crate) tag: u32,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) checksum: u64,
+    pub(super) tag: u32,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) checksum: u64,
 }
 
-/// A parsed header. Its sections are inside the file, aligned, in order and
-/// do not overlap.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Header {
+impl Section {
+    const EMPTY: Self = Self { tag: 0, offset: 0, bytes: 0, checksum: 0 };
+}
+
+/// A slice of at most `N` elements, stored by value: parsing allocates
+/// nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Short<T, const N: usize> {
+    /// Elements from `len` on are padding.
+    all: [T; N],
+    /// At most `N`: checked by `new`.
+    len: u8,
+}
+
+/// Bytes of a kind's geometry.
+pub(crate) type GeometryBytes = Short<u8, MAX_GEOMETRY>;
+
+/// The section table.
+pub(super) type Sections = Short<Section, MAX_SECTIONS>;
+
+impl<T: Copy, const N: usize> Short<T, N> {
+    /// A copy of `slice`, or `None` if it has more than `N` elements.
+    #[inline]
+    pub(super) fn new(slice: &[T], padding: T) -> Option<Self> {
+        const { assert!(N <= u8::MAX as usize) };
+        let mut all = [padding; N];
+        all.get_mut(..slice.len())?.copy_from_slice(slice);
+        Some(Self { all, len: slice.len() as u8 })
+    }
+}
+
+impl<T, const N: usize> Deref for Short<T, N> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.all[..usize::from(self.len)]
+    }
+}
+
+impl<T, const N: usize> DerefMut for Short<T, N> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.all[..usize::from(self.len)]
+    }
+}
+
+impl<T: PartialEq, const N: usize> PartialEq for Short<T, N> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+/// The parsed and checked header of a filter in bytes.
+///
+/// Opening a filter parses its header, which costs tens of nanoseconds. A
+/// program that opens the same bytes again and again (a storage engine that
+/// reads filters through a block cache) parses once, keeps the `Header`
+/// (`Copy`, without a borrow of the bytes), and opens with `from_header`,
+/// which costs a few:
+///
+/// ```
+/// use tamis::*;
+///
+/// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
+/// filter.insert("apple");
+/// let bytes = filter.to_bytes();
+///
+/// let header = Header::parse(&bytes)?; // once
+/// assert_eq!((header.kind(), header.items()), (tamis::Kind::Blocked, 1));
+/// for _ in 0..3 {
+///     let filter = Blocked::from_header(&header, &bytes[..])?;
+///     assert!(filter.contains("apple"));
+/// }
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq)]
+pub struct Header {
     pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
-    pub(crate) geometry: Vec<u8>,
-    pub(crate) sections: Vec<Section>,
-    pub(crate) file_bytes: u64,
+    pub(crate) geometry: GeometryBytes,
+    /// In order, without overlap, inside the image.
+    pub(super) sections: Sections,
+    /// Length of the image.
+    pub(super) bytes: u64,
+    /// Length of the header itself.
+    pub(super) header_bytes: u16,
 }
 
-/// Bytes the header takes with this much geometry and this many sections.
-pub(crate) fn header_bytes(geometry: usize, sections: usize) -> usize {
+impl core::fmt::Debug for Header {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Header")
+            .field("kind", &self.kind)
+            .field("hasher", &self.hasher)
+            .field("counts", &self.counts)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Length of the image at the start of `bytes`, in constant time: where the
+/// next one begins in a file that holds one image behind the other.
+///
+/// `bytes` must contain the whole header; anything may follow the image.
+///
+/// # Errors
+///
+/// Those of [`Header::parse`], except [`Error::Length`].
+///
+/// ```
+/// use tamis::*;
+///
+/// let mut file = Blocked::builder().items(9).fpr(0.1).build()?.to_bytes();
+/// file.extend(Split::builder().items(9).fpr(0.1).build()?.to_bytes());
+///
+/// let len = tamis::image_len(&file)? as usize;
+/// let (first, second) = file.split_at(len);
+/// assert_eq!(AnyFilter::from_bytes(first)?.kind(), tamis::Kind::Blocked);
+/// assert_eq!(AnyFilter::from_bytes(second)?.kind(), tamis::Kind::Split);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub fn image_len(bytes: &[u8]) -> Result<u64> {
+    Ok(Header::parse_prefix(bytes, false)?.bytes)
+}
+
+/// Bytes of the header of `geometry` bytes of geometry and `sections`
+/// sections.
+pub(super) fn header_bytes(geometry: usize, sections: usize) -> usize {
     (FIXED + geometry + sections * ENTRY + CHECKSUM).next_multiple_of(ALIGN)
 }
 
+/// `N` bytes from `at` on. Inlined, so that constant arguments leave no
+/// bounds check.
+#[inline(always)]
+pub(super) fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
+}
+
 impl Header {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let len = header_bytes(self.geometry.len(), self.sections.len());
-        let mut out = vec![0; len];
-        let mut at = Writer { bytes: &mut out, at: 0 };
-        at.put(&MAGIC);
-        at.put(&FORMAT_VERSION.to_le_bytes());
-        at.put(&self.kind.code().to_le_bytes());
-        at.put(&self.hasher.id().code().to_le_bytes());
-        at.put(&0u16.to_le_bytes());
-        at.put(&self.hasher.seed().to_le_bytes());
-        at.put(&self.file_bytes.to_le_bytes());
-        at.put(&self.counts.items.to_le_bytes());
-        at.put(&self.counts.design_items.to_le_bytes());
-        at.put(&self.counts.design_fpr.to_bits().to_le_bytes());
-        // Headers are a few hundred bytes: these lengths fit by far.
-        at.put(&(len as u16).to_le_bytes());
-        at.put(&(self.geometry.len() as u16).to_le_bytes());
-        at.put(&(self.sections.len() as u16).to_le_bytes());
-        at.put(&0u16.to_le_bytes());
-        at.put(&self.geometry);
-        for section in &self.sections {
-            at.put(&section.tag.to_le_bytes());
-            at.put(&0u32.to_le_bytes());
-            at.put(&section.offset.to_le_bytes());
-            at.put(&section.bytes.to_le_bytes());
-            at.put(&section.checksum.to_le_bytes());
-        }
-        let checksum = xxh3_64(&out[..len - CHECKSUM]);
-        out[len - CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
-        out
+    /// Parses the header of the image that `image` holds, and checks it, in
+    /// time independent of the payload and without allocation.
+    ///
+    /// Finds every changed header byte (by the checksum) and every missing
+    /// or extra byte; does not read the payload.
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, with the expected and the found value.
+    ///
+    /// ```
+    /// assert!(tamis::Header::parse(b"no header").is_err());
+    /// ```
+    pub fn parse(image: &[u8]) -> Result<Self> {
+        Self::parse_prefix(image, true)
     }
 
-    /// Reads and checks a header in time independent of the payload.
+    /// Kind of the filter.
     ///
-    /// Sees every change to a header byte (it is covered by a checksum) and
-    /// every missing or extra byte; does not see changes to the payload.
-    pub(crate) fn parse(file: &[u8]) -> Result<Self> {
-        let smallest = header_bytes(0, 0);
-        if file.len() < smallest {
-            // A short file of another kind deserves the better message.
-            match file.first_chunk() {
-                Some(start) if *start != MAGIC => {
-                    return Err(Error::NotTamis { found: *start });
-                }
-                _ => {}
-            }
-            return Err(Error::TooShort {
-                expected: smallest as u64,
-                found: file.len() as u64,
-            });
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert_eq!(Header::parse(&bytes)?.kind(), Kind::Bloom);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Hash function of the keys.
+    ///
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert_eq!(*Header::parse(&bytes)?.hasher(), KeyHasher::default());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    /// Keys inserted, repeats included.
+    ///
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert_eq!(Header::parse(&bytes)?.items(), 0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.counts.items
+    }
+
+    /// Keys the filter was sized for.
+    ///
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert_eq!(Header::parse(&bytes)?.design_items(), 9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn design_items(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    /// Predicted false-positive rate with
+    /// [`design_items`](Self::design_items) keys.
+    ///
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert!(Header::parse(&bytes)?.design_fpr() <= 0.1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn design_fpr(&self) -> f64 {
+        self.counts.design_fpr
+    }
+
+    /// Length of the image, header included.
+    ///
+    /// ```
+    /// use tamis::*;
+    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// assert_eq!(Header::parse(&bytes)?.bytes(), bytes.len() as u64);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// [`parse`](Self::parse), for an image that other bytes may follow
+    /// unless `exact`.
+    fn parse_prefix(image: &[u8], exact: bool) -> Result<Self> {
+        if compact::is_compact(image) {
+            return compact::parse(image, exact);
         }
-        let mut at = Reader { bytes: file };
-        let magic = at.take()?;
+        let Some(fixed) = image.first_chunk::<FIXED>() else {
+            return Err(short(image, header_bytes(0, 0)));
+        };
+        let magic = field(fixed, 0);
         if magic != MAGIC {
             return Err(Error::NotTamis { found: magic });
         }
-        let version = at.u16()?;
+        let u16_at = |at| u16::from_le_bytes(field(fixed, at));
+        let u64_at = |at| u64::from_le_bytes(field(fixed, at));
+        let version = u16_at(8);
         if version != FORMAT_VERSION {
             return Err(Error::UnsupportedVersion {
                 found: version,
                 supported: FORMAT_VERSION,
             });
         }
-        let kind = at.u16()?;
-        let hash = at.u16()?;
-        let flags = at.u16()?;
-        let seed = u128::from_le_bytes(at.take()?);
-        let file_bytes = at.u64()?;
-        let items = at.u64()?;
-        let design_items = at.u64()?;
-        let design_fpr = f64::from_bits(at.u64()?);
-        let len = usize::from(at.u16()?);
-        let geometry_bytes = usize::from(at.u16()?);
-        let section_count = usize::from(at.u16()?);
-        let reserved = at.u16()?;
-
+        let len = usize::from(u16_at(64));
+        let geometry_bytes = usize::from(u16_at(66));
+        let section_count = usize::from(u16_at(68));
         if len != header_bytes(geometry_bytes, section_count) {
             return Err(corrupt("header length", "does not fit its parts"));
         }
-        let Some(header) = file.get(..len) else {
-            return Err(Error::TooShort {
-                expected: len as u64,
-                found: file.len() as u64,
-            });
+        let Some(header) = image.get(..len) else {
+            return Err(short(image, len));
         };
         let (covered, stored) = header.split_at(len - CHECKSUM);
-        let expected = Reader { bytes: stored }.u64()?;
+        let expected = u64::from_le_bytes(field(stored, 0));
         let found = xxh3_64(covered);
         if found != expected {
             return Err(Error::Checksum { part: "header", expected, found });
         }
-        // From here on a fault means that the writer was wrong, not that a
-        // bit has flipped.
-        if file_bytes != file.len() as u64 {
-            return Err(Error::Length {
-                expected: file_bytes,
-                found: file.len() as u64,
-            });
+        // The checksum is right: every fault below is one of the writer, and
+        // not a changed bit.
+        let bytes = u64_at(32);
+        if exact {
+            check_length(bytes, image)?;
         }
-        let kind = Kind::from_code(kind)?;
-        let hasher = KeyHasher::new(HashId::from_code(hash)?, seed)
-            .map_err(|_| corrupt("seed", "wider than its hash takes"))?;
-        if flags != 0 || reserved != 0 {
+        let kind = Kind::from_code(u16_at(10))?;
+        let seed = u128::from_le_bytes(field(fixed, 16));
+        let hasher = KeyHasher::new(HashId::from_code(u16_at(12))?, seed)
+            .map_err(|_| corrupt("seed", "wider than the seed of its hash"))?;
+        if u16_at(14) != 0 || u16_at(70) != 0 {
             return Err(corrupt("flags", "bits this version does not define"));
         }
-        if !(0.0..=1.0).contains(&design_fpr) {
-            return Err(corrupt("design_fpr", "not a probability"));
-        }
-        let geometry = at.slice(geometry_bytes)?.to_vec();
-        let mut sections = Vec::with_capacity(section_count);
+        let counts = Counts {
+            items: u64_at(40),
+            design_items: u64_at(48),
+            design_fpr: f64::from_bits(u64_at(56)),
+        };
+        counts.check()?;
+        let table = FIXED + geometry_bytes;
+        let geometry = GeometryBytes::new(&header[FIXED..table], 0)
+            .ok_or(corrupt("geometry", "longer than that of any kind"))?;
+        let empty = &[Section::EMPTY; MAX_SECTIONS + 1];
+        let mut sections = empty
+            .get(..section_count)
+            .and_then(|empty| Short::new(empty, Section::EMPTY))
+            .ok_or(corrupt(
+                "section table",
+                "more sections than a kind has",
+            ))?;
         let mut end = len as u64;
-        for _ in 0..section_count {
-            let section = at.section()?;
-            // Sections lie one behind the other, each at the next aligned
-            // offset: there is one valid place for every byte.
+        for (i, section) in sections.iter_mut().enumerate() {
+            let entry: [u8; ENTRY] = field(header, table + i * ENTRY);
+            *section = parse_section(&entry)?;
+            // One valid offset for each section: the next aligned one.
             if section.offset != end.next_multiple_of(ALIGN as u64) {
                 return Err(corrupt("section", "not at its place"));
             }
             end = section
                 .offset
                 .checked_add(section.bytes)
-                .filter(|&end| end <= file_bytes)
+                .filter(|&end| end <= bytes)
                 .ok_or(corrupt("section", "ends behind the file"))?;
-            sections.push(section);
         }
-        // `at` has been moved to the end of the table.
-        let table_end = file.len() - at.bytes.len();
-        if covered[table_end..].iter().any(|&byte| byte != 0) {
+        let padding = &covered[table + section_count * ENTRY..];
+        if padding.iter().any(|&byte| byte != 0) {
             return Err(corrupt("padding", "bits this version leaves zero"));
         }
-        if end != file_bytes {
+        if end != bytes {
             return Err(corrupt("file length", "bytes behind the sections"));
         }
-        let counts = Counts { items, design_items, design_fpr };
-        Ok(Self { kind, hasher, counts, geometry, sections, file_bytes })
+        let header_bytes = len as u16;
+        Ok(Self {
+            kind,
+            hasher,
+            counts,
+            geometry,
+            sections,
+            bytes,
+            header_bytes,
+        })
+    }
+}
+
+/// Refuses an image whose length is not `expected`.
+#[inline]
+pub(super) fn check_length(expected: u64, image: &[u8]) -> Result<()> {
+    let found = image.len() as u64;
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::Length { expected, found }),
+    }
+}
+
+/// The error for an image that ends inside its header of `expected` bytes.
+pub(super) fn short(image: &[u8], expected: usize) -> Error {
+    match image.first_chunk() {
+        // A short file of another program.
+        Some(&start) if start != MAGIC && !compact::is_compact(image) => {
+            Error::NotTamis { found: start }
+        }
+        _ => Error::TooShort {
+            expected: expected as u64,
+            found: image.len() as u64,
+        },
     }
 }
 
@@ -213,60 +432,94 @@ pub(crate) fn corrupt(field: &'static str, why: &'static str) -> Error {
     Error::Corrupt { field, why }
 }
 
-/// Appends little-endian fields to a buffer that is long enough.
-struct Writer<'a> {
-    bytes: &'a mut [u8],
-    at: usize,
+fn parse_section(entry: &[u8; ENTRY]) -> Result<Section> {
+    let u32_at = |at| u32::from_le_bytes(field(entry, at));
+    let u64_at = |at| u64::from_le_bytes(field(entry, at));
+    if u32_at(4) != 0 {
+        return Err(corrupt("section", "bits this version leaves zero"));
+    }
+    Ok(Section {
+        tag: u32_at(0),
+        offset: u64_at(8),
+        bytes: u64_at(16),
+        checksum: u64_at(24),
+    })
+}
+
+/// The header of `image`, whose sections lie as in `sections`.
+pub(super) fn encode(image: &Image<'_>, sections: &[Section]) -> Vec<u8> {
+    let len = header_bytes(image.geometry.len(), sections.len());
+    let mut out = vec![0; len];
+    let mut at = Writer { bytes: &mut out, at: 0 };
+    at.put(&MAGIC);
+    at.put(&FORMAT_VERSION.to_le_bytes());
+    at.put(&image.kind.code().to_le_bytes());
+    at.put(&image.hasher.id().code().to_le_bytes());
+    at.put(&0u16.to_le_bytes());
+    at.put(&image.hasher.seed().to_le_bytes());
+    at.put(&image.bytes().to_le_bytes());
+    at.put(&image.counts.items.to_le_bytes());
+    at.put(&image.counts.design_items.to_le_bytes());
+    at.put(&image.counts.design_fpr.to_bits().to_le_bytes());
+    // A header has at most 320 bytes, so its lengths fit 16 bits.
+    at.put(&(len as u16).to_le_bytes());
+    at.put(&(image.geometry.len() as u16).to_le_bytes());
+    at.put(&(sections.len() as u16).to_le_bytes());
+    at.put(&0u16.to_le_bytes());
+    at.put(&image.geometry);
+    for section in sections {
+        at.put(&section.tag.to_le_bytes());
+        at.put(&0u32.to_le_bytes());
+        at.put(&section.offset.to_le_bytes());
+        at.put(&section.bytes.to_le_bytes());
+        at.put(&section.checksum.to_le_bytes());
+    }
+    let checksum = xxh3_64(&out[..len - CHECKSUM]);
+    out[len - CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// Appends fields to a buffer that has room for them.
+pub(super) struct Writer<'a> {
+    pub(super) bytes: &'a mut [u8],
+    pub(super) at: usize,
 }
 
 impl Writer<'_> {
-    fn put(&mut self, field: &[u8]) {
+    pub(super) fn put(&mut self, field: &[u8]) {
         self.bytes[self.at..self.at + field.len()].copy_from_slice(field);
         self.at += field.len();
     }
 }
 
-/// Takes little-endian fields off the front of a slice.
+/// Reads little-endian fields from the front of a slice.
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn slice(&mut self, len: usize) -> Result<&'a [u8]> {
-        let short = Error::TooShort {
-            expected: len as u64,
-            found: self.bytes.len() as u64,
+impl Reader<'_> {
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some((&field, rest)) = self.bytes.split_first_chunk() else {
+            let found = self.bytes.len() as u64;
+            return Err(Error::TooShort { expected: N as u64, found });
         };
-        let (taken, rest) = self.bytes.split_at_checked(len).ok_or(short)?;
         self.bytes = rest;
-        Ok(taken)
-    }
-
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut field = [0; N];
-        field.copy_from_slice(self.slice(N)?);
         Ok(field)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.take()?))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.take()?))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    fn section(&mut self) -> Result<Section> {
-        let tag = self.u32()?;
-        if self.u32()? != 0 {
-            return Err(corrupt("section", "bits this version leaves zero"));
-        }
-        let [offset, bytes, checksum] =
-            [self.u64()?, self.u64()?, self.u64()?];
-        Ok(Section { tag, offset, bytes, checksum })
     }
 }

@@ -7,7 +7,8 @@ use core::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::header::{ALIGN, Header, Section, corrupt, header_bytes};
+use super::compact::{checksum, is_compact};
+use super::header::{ALIGN, Header, Section, corrupt, encode, header_bytes};
 use super::{Counts, Kind};
 use crate::error::{Error, Result};
 #[cfg(feature = "std")]
@@ -16,7 +17,7 @@ use crate::key::KeyHasher;
 
 /// The names of sections. Four readable bytes, so that a hex dump tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SectionTag(u32);
+pub(crate) struct SectionTag(pub(super) u32);
 
 impl SectionTag {
     /// The array of blocks.
@@ -72,7 +73,7 @@ impl Image<'_> {
     }
 
     fn header(&self) -> Vec<u8> {
-        let sections = self
+        let sections: Vec<Section> = self
             .place()
             .zip(&self.sections)
             .map(|(place, (tag, bytes))| Section {
@@ -82,15 +83,7 @@ impl Image<'_> {
                 checksum: xxh3_64(bytes),
             })
             .collect();
-        Header {
-            kind: self.kind,
-            hasher: self.hasher,
-            counts: self.counts,
-            geometry: self.geometry.clone(),
-            sections,
-            file_bytes: self.bytes(),
-        }
-        .encode()
+        encode(self, &sections)
     }
 
     /// Hands out the file piece by piece.
@@ -157,6 +150,32 @@ pub trait Persist {
         out
     }
 
+    /// The filter as bytes with a header of 32 bytes, and the blocks right
+    /// behind it: for small filters inside the files of another program.
+    /// `from_bytes` opens both forms.
+    ///
+    /// Blocks are not aligned to cache lines, unless the program places the
+    /// image so that its byte 32 is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for a [`Balanced`](crate::Balanced) filter, a
+    /// hash with a key or a seed, a TinySet of two levels or with a number
+    /// of chains of its own, and 2^32 keys or blocks.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Filter, Insert, Persist};
+    /// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
+    /// filter.insert("apple");
+    /// let bytes = filter.to_compact_bytes()?;
+    /// assert!(bytes.len() + 96 == filter.to_bytes().len());
+    /// assert!(Blocked::from_bytes(&bytes[..])?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    fn to_compact_bytes(&self) -> Result<Vec<u8>> {
+        self.image().to_compact_bytes()
+    }
+
     /// Writes the file to anything that takes bytes. The payload goes out
     /// straight from the structure's memory.
     ///
@@ -220,8 +239,10 @@ pub trait Persist {
     }
 }
 
-/// Finds the sections a structure must have, without reading them: these,
-/// in this order, of these lengths, and no others.
+/// The ranges of the sections in the image, without reading them. `expected`
+/// are the tags and lengths of all sections of the kind, in order.
+///
+/// The ranges are inside an image of `header.bytes()` bytes.
 pub(crate) fn view<const N: usize>(
     header: &Header,
     expected: [(SectionTag, u64); N],
@@ -231,7 +252,7 @@ pub(crate) fn view<const N: usize>(
     }
     let mut places = core::array::from_fn(|_| 0..0);
     for ((place, section), (tag, bytes)) in
-        places.iter_mut().zip(&header.sections).zip(expected)
+        places.iter_mut().zip(header.sections.iter()).zip(expected)
     {
         if section.tag != tag.0 {
             return Err(corrupt("section", "not one of its kind"));
@@ -239,26 +260,31 @@ pub(crate) fn view<const N: usize>(
         if section.bytes != bytes {
             return Err(corrupt("section", "its length contradicts the rest"));
         }
-        // Inside the file, so inside memory: the header has been checked.
+        // `offset + bytes <= header.bytes()`, which is the length of a slice
+        // in memory and so a usize.
         let start = section.offset as usize;
         *place = start..start + bytes as usize;
     }
     Ok(places)
 }
 
-/// Reads the whole file: every section against its checksum, and padding
-/// against zero.
-pub(crate) fn verify(file: &[u8]) -> Result<()> {
-    let header = Header::parse(file)?;
-    let mut end =
-        header_bytes(header.geometry.len(), header.sections.len()) as u64;
-    for section in &header.sections {
-        let padding = &file[end as usize..section.offset as usize];
+/// Reads the whole image and checks every section against its checksum, and
+/// padding against zero.
+pub(crate) fn verify(image: &[u8]) -> Result<()> {
+    let header = Header::parse(image)?;
+    let compact = is_compact(image);
+    let mut end = u64::from(header.header_bytes);
+    for section in header.sections.iter() {
+        let padding = &image[end as usize..section.offset as usize];
         if padding.iter().any(|&byte| byte != 0) {
             return Err(Error::Inconsistent("padding is not zero"));
         }
         end = section.offset + section.bytes;
-        let found = xxh3_64(&file[section.offset as usize..end as usize]);
+        let payload = &image[section.offset as usize..end as usize];
+        let found = match compact {
+            true => checksum(payload).into(),
+            false => xxh3_64(payload),
+        };
         if found != section.checksum {
             return Err(Error::Checksum {
                 part: "payload",

@@ -1,9 +1,10 @@
 //! One byte format for every structure: see `docs/format.md` for the
 //! specification this module implements, constant by constant.
 //!
-//! Nothing here is `unsafe`, nothing allocates more than the header it was
-//! given, and nothing panics on any input.
+//! Parsing allocates nothing, is free of `unsafe` and panics on no input. The
+//! one `unsafe` block is the call that maps a file into memory.
 
+mod compact;
 #[cfg(feature = "std")]
 mod file;
 mod header;
@@ -11,7 +12,8 @@ mod image;
 
 #[cfg(feature = "std")]
 pub use file::Mapped;
-pub(crate) use header::{Counts, Header, Reader};
+pub(crate) use header::{Counts, Reader};
+pub use header::{Header, image_len};
 pub(crate) use image::SectionTag;
 pub use image::{Image, Persist};
 pub(crate) use image::{verify, view};
