@@ -1,8 +1,8 @@
-//! The main job on a real key list, from start to finish.
+//! Build, query and verify a filter of a real key list.
 
 use crate::run::{Cargo, Result, root, step};
 
-/// Names that are in the list, and names that are not.
+/// Names in the list and names absent from it.
 const NAMES: [&str; 4] = ["bash", "ripgrep", "no-such-package", "tamis"];
 
 pub(crate) fn demo() -> Result {
@@ -20,13 +20,13 @@ pub(crate) fn demo() -> Result {
         "build data/debian-packages.txt.gz -o {filter} --fpr 0.001 --force"
     ))
     .run()?;
-    step("which of these names may be packages?");
+    step("names that may be packages");
     tamis(&format!("query {filter} {names}")).run()?;
-    step("which are certainly not?");
+    step("names that are certainly absent");
     tamis(&format!("query {filter} -v {names}")).run()?;
     step("every name of the list is found");
     let keys = "data/debian-packages.txt.gz";
     tamis(&format!("query {filter} {keys} --json")).run()?;
-    step("is the file as it was written?");
+    step("the file's checksums");
     tamis(&format!("verify {filter}")).run()
 }

@@ -1,8 +1,8 @@
-//! Counting the instructions of the hot paths with callgrind.
+//! Counting the instructions of hot paths with callgrind.
 //!
-//! Unlike times, counts are the same on a busy machine and on an idle one,
-//! so that a check can be strict. They do belong to one compiler and one
-//! instruction set: under another one they are reported, not checked.
+//! Unlike times, counts are the same on a busy and on an idle machine, so
+//! the check is strict. They belong to one compiler and one instruction set:
+//! under another one they are printed and not checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,23 @@ use std::process::Command;
 
 use crate::run::{Cargo, Result, root, run, step, unpack_packages};
 
-/// The counts that are committed.
+/// Committed counts.
 const FILE: &str = "bench/instructions.json";
 
-/// How much a path may grow, as a factor.
+/// Largest accepted growth of a path, as a factor.
 const TOLERANCE: f64 = 1.03;
 
-/// What to do with the counts.
+/// Use of the new counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Compare them with those committed.
+    /// Compare with the committed counts.
     Check,
-    /// Commit them from now on.
+    /// Replace the committed counts.
     Update,
 }
 
-/// Instructions per operation, and what they depend on.
+/// Instructions per operation, with the compiler and the backend they
+/// depend on.
 #[derive(Default)]
 struct Counts {
     rustc: String,
@@ -37,8 +38,8 @@ pub(crate) fn instructions(action: Action) -> Result {
     step("instruction counts");
     let Some(valgrind) = Valgrind::find() else {
         println!(
-            "SKIPPED: instruction counts need valgrind, which is not here \
-             and cannot be downloaded (apt-get install valgrind)"
+            "SKIPPED: valgrind is not installed and cannot be downloaded \
+             (apt-get install valgrind)"
         );
         return Ok(());
     };
@@ -59,7 +60,7 @@ pub(crate) fn instructions(action: Action) -> Result {
     }
 }
 
-/// Prints both counts and fails if a path has grown.
+/// Prints both counts. Fails if a path has grown, is new or is missing.
 fn check(before: &Counts, now: &Counts) -> Result {
     let comparable =
         before.rustc == now.rustc && before.backend == now.backend;
@@ -81,15 +82,17 @@ fn check(before: &Counts, now: &Counts) -> Result {
     match (comparable, grown.is_empty()) {
         (false, _) => {
             println!(
-                "not checked: committed with {} ({}), this is {} ({})",
+                "not checked: the committed counts are of {} ({}), these of \
+                 {} ({})",
                 before.rustc, before.backend, now.rustc, now.backend
             );
             Ok(())
         }
         (true, true) => Ok(()),
         (true, false) => Err(format!(
-            "hot paths have grown by more than 3 %, are new or are gone: \
-             {}. If that is meant: cargo xtask instructions --update",
+            "hot paths that have grown by more than 3 %, are new or are \
+             missing: {}. To accept the new counts: cargo xtask \
+             instructions --update",
             grown.join(", ")
         )),
     }
@@ -99,7 +102,7 @@ fn check(before: &Counts, now: &Counts) -> Result {
 fn count(valgrind: &Valgrind) -> Result<Counts> {
     let place = root().join("target/instructions");
     let failed = |error: std::io::Error| error.to_string();
-    // What an earlier run left would be taken for this one's.
+    // Parts of an earlier run would be read as parts of this one.
     let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir_all(&place).map_err(failed)?;
     let output = valgrind
@@ -114,9 +117,9 @@ fn count(valgrind: &Valgrind) -> Result<Counts> {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(format!("callgrind failed: {why}"));
     }
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let after = |word: &str| {
-        let mut lines = said.lines();
+        let mut lines = stdout.lines();
         lines.find_map(|line| line.strip_prefix(word)).unwrap_or_default()
     };
     let operations: f64 = after("operations ").parse().unwrap_or(f64::NAN);
@@ -125,20 +128,20 @@ fn count(valgrind: &Valgrind) -> Result<Counts> {
         backend: after("backend ").to_owned(),
         paths: BTreeMap::new(),
     };
-    let paths = said.lines().filter_map(|line| line.strip_prefix("path "));
+    let paths = stdout.lines().filter_map(|line| line.strip_prefix("path "));
     for (i, path) in paths.enumerate() {
-        // Odd parts are what was done between the paths.
+        // Odd parts are the code between paths.
         let part = place.join(format!("part.{}", 2 * i + 2));
         let total = total(&part)?;
         let per_operation = total / operations;
-        // The least of those with the same name.
+        // Paths with the same name keep the minimum.
         let least = counts.paths.entry(path.to_owned()).or_insert(f64::MAX);
         *least = least.min(per_operation);
     }
     Ok(counts)
 }
 
-/// The instructions of one part.
+/// Instructions of one part.
 fn total(part: &Path) -> Result<f64> {
     let text = std::fs::read_to_string(part)
         .map_err(|error| format!("{}: {error}", part.display()))?;
@@ -158,7 +161,7 @@ fn rustc_version() -> Result<String> {
 }
 
 impl Counts {
-    /// One entry a line, so that a change is a line of a difference.
+    /// One entry per line, so that a changed count is one line of a diff.
     fn to_json(&self) -> String {
         let paths: Vec<String> = self
             .paths
@@ -174,7 +177,7 @@ impl Counts {
         )
     }
 
-    /// Reads what `to_json` writes.
+    /// Parses the output of `to_json`.
     fn parse(text: &str) -> Self {
         let mut counts = Self::default();
         for line in text.lines() {
@@ -194,7 +197,7 @@ impl Counts {
     }
 }
 
-/// Valgrind as installed, or unpacked below `target/`.
+/// Valgrind, installed or unpacked below `target/`.
 struct Valgrind {
     program: PathBuf,
     library: Option<PathBuf>,
@@ -231,7 +234,7 @@ impl Valgrind {
     }
 }
 
-/// Unpacks Debian's package, without installing anything.
+/// Unpacks Debian's package without installing it.
 fn unpack(place: &Path) -> Result {
     std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
     let download = || {
@@ -240,7 +243,7 @@ fn unpack(place: &Path) -> Result {
         run(download)
     };
     if download().is_err() {
-        // A fresh machine has no lists yet.
+        // A fresh machine has no package lists.
         let mut update = Command::new("apt-get");
         update.args(["update", "--quiet"]);
         run(update)?;
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_counts_are_read_back() {
         let read = Counts::parse(&counts("a hit", 12.5).to_json());
         assert_eq!(read.rustc, "rustc 1.0 (a)");
         assert_eq!(read.backend, "avx2");
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_new_paths_and_lost_paths_are_noticed() {
+    fn growth_new_paths_and_missing_paths_fail() {
         let old = counts("a", 100.0);
         assert!(check(&old, &counts("a", 102.9)).is_ok());
         assert!(check(&old, &counts("a", 50.0)).is_ok());

@@ -1,6 +1,6 @@
-//! `cargo xtask VERB`: everything a contributor types.
+//! `cargo xtask VERB`: the developer commands of the repository.
 //!
-//! No dependencies on purpose: this is compiled before anything else.
+//! No dependencies, because this is compiled before anything else.
 
 mod demo;
 mod instructions;
@@ -19,18 +19,19 @@ const USAGE: &str = "\
 cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
-  test   everything CI checks: format, lints, tests, docs, no_std, loom,
+  test   all checks of CI: format, lints, tests, docs, no_std, loom,
          instruction counts, MSRV
-  slow   the tests that need minutes and gigabytes
-  bench  [OPTIONS] beside the peers and the hardware; --quick: 5 minutes
-  bench  layouts: two layouts of the fingerprint block beside each other
-  bench  window: what a batch of lookups in memory waits for
+  slow   tests that need minutes and gigabytes
+  bench  [OPTIONS] measure all filters, their peers and the memory's limit;
+         --quick takes 5 minutes
+  bench  layouts: compare two layouts of the fingerprint block
+  bench  window: batched loads with extra instructions between them
   bench  tables [OPTIONS]: multilevel tables with every summary
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
-  instructions  [--check | --update] count those of the hot paths
-  plots  draw the pictures of the documents again
+  instructions  [--check | --update] count instructions of the hot paths
+  plots  redraw the figures of the documents
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
-  loom   the lock-free insertion in every interleaving
+  loom   check the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
   layers check that modules of the library use only those in lower layers
   prose  [--list [HABIT]] count unclear wording in comments and documents
@@ -108,7 +109,7 @@ fn slow() -> Result {
          -- --ignored",
     )
     .run()?;
-    // The property tests of CI always look at the same cases.
+    // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();
     let seed = now.map_err(|error| error.to_string())?.as_secs().to_string();
     step(&format!("tests with PROPTEST_RNG_SEED={seed}"));
@@ -138,7 +139,7 @@ fn bench(options: &[&str]) -> Result {
     }
 }
 
-/// loom replaces the atomics, so it is a build of its own.
+/// loom replaces the atomics, which takes a separate build.
 fn loom() -> Result {
     step("loom");
     Cargo::new("test -p tamis --lib --target-dir target/loom shared")
@@ -149,7 +150,7 @@ fn loom() -> Result {
 fn fuzz(seconds: &str) -> Result {
     let corpus = root().join("fuzz/corpus/bytes");
     std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
-    // Without a sanitizer: coverage needs none, and stable Rust takes it.
+    // No sanitizer: coverage needs none, and stable Rust has none.
     let targets = [
         "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
         "operations",

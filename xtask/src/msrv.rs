@@ -1,7 +1,7 @@
 //! Compiling with the oldest supported Rust.
 //!
-//! Uses the toolchain rustup has, if it has it; otherwise, on Debian, unpacks
-//! that version's packages below `target/`, without installing anything.
+//! Uses rustup's toolchain of that version. Without one, unpacks Debian's
+//! packages of that version below `target/` and installs nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::run::{Cargo, Result, root, run, step, unpack_packages};
 /// `rust-version` of the workspace.
 const VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// Debian's packages of that version, and the LLVM they need.
+/// Debian's packages of that version, and their LLVM.
 const PACKAGES: [&str; 4] =
     ["rustc-web", "libstd-rust-web-dev", "libstd-rust-web-1.85", "libllvm19"];
 
@@ -19,8 +19,8 @@ pub(crate) fn msrv() -> Result {
     step(&format!("oldest supported Rust, {VERSION}"));
     let Some((rustc, libraries)) = find()? else {
         println!(
-            "skipped: no Rust {VERSION} here (rustup toolchain install \
-             {VERSION})"
+            "SKIPPED: Rust {VERSION} is not installed (rustup toolchain \
+             install {VERSION})"
         );
         return Ok(());
     };
@@ -31,7 +31,7 @@ pub(crate) fn msrv() -> Result {
         .run()
 }
 
-/// The compiler, and where it finds its libraries.
+/// Path of the compiler, and the directory of its libraries.
 fn find() -> Result<Option<(PathBuf, String)>> {
     let rustup = Command::new("rustup")
         .args(["which", "--toolchain", VERSION, "rustc"])
@@ -66,7 +66,7 @@ fn unpack(place: &Path) -> Result {
     unpack_packages(place)
 }
 
-/// The full version of Debian's package for this Rust.
+/// Full version of Debian's package of [`VERSION`].
 fn exact_version() -> Option<String> {
     let list = || {
         let output = Command::new("apt-cache")
@@ -80,7 +80,7 @@ fn exact_version() -> Option<String> {
         })
     };
     list().or_else(|| {
-        // A fresh machine has no lists yet.
+        // A fresh machine has no package lists.
         let mut update = Command::new("apt-get");
         update.args(["update", "--quiet"]);
         run(update).ok()?;

@@ -5,9 +5,9 @@ use std::process::Command;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
-/// Announces what comes next.
-pub(crate) fn step(what: &str) {
-    println!("\n== {what}");
+/// Prints the heading of a step.
+pub(crate) fn step(title: &str) {
+    println!("\n== {title}");
 }
 
 /// The root of the repository.
@@ -16,7 +16,7 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
-/// A cargo command, in the root of the repository.
+/// A cargo command that runs in the root of the repository.
 pub(crate) struct Cargo(Command);
 
 impl Cargo {
@@ -47,7 +47,7 @@ impl Cargo {
     }
 }
 
-/// Runs a command, showing it, and fails if it does.
+/// Prints and runs a command. Fails if its exit status is not zero.
 pub(crate) fn run(mut command: Command) -> Result {
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -62,8 +62,8 @@ pub(crate) fn run(mut command: Command) -> Result {
     }
 }
 
-/// Unpacks the Debian packages in a directory into it, without installing
-/// anything.
+/// Unpacks the Debian packages in a directory into that directory, without
+/// installing them.
 pub(crate) fn unpack_packages(place: &Path) -> Result {
     let entries =
         std::fs::read_dir(place).map_err(|error| error.to_string())?;
