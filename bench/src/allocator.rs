@@ -1,10 +1,10 @@
-//! One allocator for every contender: large blocks get huge pages, and what
-//! lives is counted.
+//! Allocator of all contenders: large blocks get huge pages, and live bytes
+//! are counted.
 //!
-//! A filter's memory is measured here rather than asked for: a crate's own
-//! figure may leave something out. And no filter may profit from pages that
-//! another one does not get: a 4 KiB page costs a second cache miss for its
-//! translation, in a filter of 512 MiB at almost every lookup.
+//! A filter's memory is measured here because a crate's own figure may be
+//! incomplete. All filters get the same pages: with 4 KiB pages almost every
+//! lookup in a filter of 512 MiB has a second cache miss, for the address
+//! translation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,19 +14,18 @@ use rustix::mm::{
     Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap,
 };
 
-/// The size of a huge page on x86-64, and on ARM with 4 KiB pages.
+/// Bytes of a huge page on x86-64, and on ARM with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// The smallest page there is.
+/// Bytes of the smallest page.
 const PAGE: usize = 4 << 10;
 
 thread_local! {
-    // Without a destructor and without lazy initialisation: nothing here
-    // allocates.
+    // No destructor and no lazy initialisation, so no access allocates.
     static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes this thread has allocated and not freed; negative if it has freed
-/// what others allocated.
+/// Bytes allocated minus bytes freed by this thread; negative if it frees
+/// memory of other threads.
 pub(crate) fn live() -> i64 {
     LIVE.get()
 }
@@ -41,13 +40,13 @@ pub(crate) struct HugePages;
 // SAFETY: blocks below `HUGE` are the system allocator's, passed through
 // unchanged. The others are private mappings of their own, at least as long
 // as the layout, aligned to `HUGE`, which is refused if it is not enough, and
-// unmapped only when they are freed. Which of the two a block is follows
-// from the size of its layout, which is the same on both occasions.
+// unmapped only when they are freed. The size of the layout decides between
+// the two, and it is the same in `alloc` and `dealloc`.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout, 1);
         match layout.size() < HUGE {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: same contract as this function's.
             true => unsafe { System.alloc(layout) },
             false => map(layout),
         }
@@ -56,7 +55,7 @@ unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout, 1);
         match layout.size() < HUGE {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: same contract as this function's.
             true => unsafe { System.alloc_zeroed(layout) },
             // Fresh pages are zero.
             false => map(layout),
@@ -66,7 +65,7 @@ unsafe impl GlobalAlloc for HugePages {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(layout, -1);
         match layout.size() < HUGE {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: same contract as this function's.
             true => unsafe { System.dealloc(block, layout) },
             false => {
                 let length = layout.size().next_multiple_of(HUGE);
@@ -79,8 +78,8 @@ unsafe impl GlobalAlloc for HugePages {
     }
 }
 
-/// A mapping of whole huge pages, all of them present, so that no page fault
-/// is left for a timed loop.
+/// Maps whole huge pages and touches all of them, so that no page fault
+/// happens in a timed loop.
 #[expect(unsafe_code, reason = "mappings are raw memory")]
 fn map(layout: Layout) -> *mut u8 {
     if layout.align() > HUGE {
@@ -89,7 +88,7 @@ fn map(layout: Layout) -> *mut u8 {
     let length = layout.size().next_multiple_of(HUGE);
     let (read_write, private) =
         (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // One huge page more than needed: an aligned stretch is in it.
+    // One extra huge page: the mapping contains an aligned stretch.
     let whole = length + HUGE;
     // SAFETY: a new mapping, at an address the system chooses.
     let mapped =
@@ -110,12 +109,13 @@ fn map(layout: Layout) -> *mut u8 {
             let _ = munmap(block.wrapping_add(length).cast(), after);
         }
     }
-    // A refusal is no failure: the report says how many were got.
+    // A refusal is no failure: the report has the number granted.
     // SAFETY: advice about the mapping just made.
     let _ = unsafe { madvise(block.cast(), length, Advice::LinuxHugepage) };
     for page in (0..length).step_by(PAGE) {
-        // SAFETY: inside the mapping just made, which is writable. Volatile
-        // because writing zero over zero looks useless.
+        // SAFETY: `page < length`, and the mapping of `length` bytes just
+        // made is writable. Volatile, so that the store of zero over zero
+        // is not removed.
         unsafe { block.add(page).write_volatile(0) };
     }
     block

@@ -1,17 +1,17 @@
-//! How long something took.
+//! Processor time of a closure.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The processor time of this thread: on a machine with other work, time
-/// on the wall would measure that work too.
+/// Processor time of this thread. Wall-clock time would include the work of
+/// other processes.
 fn now() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The nanoseconds `act` took, and its result.
+/// Nanoseconds of `act`, and its result.
 #[inline(always)]
 pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (f64, T) {
     let start = now();

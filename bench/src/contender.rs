@@ -1,4 +1,4 @@
-//! A filter in a race: filled, looked up, and checked.
+//! A filter under measurement: filled, looked up and checked.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::keys::{
 };
 use crate::subject::{Result, Subject};
 
-/// One key at a time, or many.
+/// One key per call, or a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Single,
@@ -28,12 +28,12 @@ impl Mode {
     }
 }
 
-/// What is asked.
+/// Keys of a timed loop: present, absent or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Hit,
     Miss,
-    /// Nine misses to a hit.
+    /// Nine misses for each hit.
     Mixed,
 }
 
@@ -49,26 +49,27 @@ impl Lookup {
     }
 }
 
-/// What a filter is filled with: chunks of keys, each of one type.
+/// Keys of a filter, in chunks of one type each.
 ///
-/// Where filters are small there is one type, and a filter for each. A large
-/// one takes minutes to fill, so a single one has to do for all of them.
+/// A small filter has keys of one type, and each type has its own filter.
+/// A large filter takes minutes to fill, so one filter has keys of all
+/// types.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Keys inserted when the filter is built.
     pub(crate) built: u64,
-    /// All keys; the others are inserted afterwards, types in turn.
+    /// All keys. Those from `built` on are inserted later, types in turn.
     pub(crate) items: u64,
     pub(crate) chunk: u64,
-    /// The types of keys there are.
+    /// All key types in the filter.
     pub(crate) types: Vec<KeyType>,
-    /// The types of the chunks the filter is built from, again and again.
+    /// Types of consecutive chunks of the built keys, repeated cyclically.
     pub(crate) pattern: Vec<KeyType>,
     pub(crate) mode: Mode,
 }
 
 impl Plan {
-    /// The type of the key with this number.
+    /// Type of key `number`.
     fn keys(&self, number: u64) -> KeyType {
         let (types, first) = match number < self.built {
             true => (&self.pattern, 0),
@@ -83,10 +84,9 @@ impl Plan {
 pub(crate) struct Queries {
     lookup: Lookup,
     keys: QueryKeys,
-    /// 64 random bits for each, where a memory address is all that is
-    /// wanted of a key.
+    /// 64 random bits per key, which give the roofline its addresses.
     addresses: Vec<u64>,
-    /// How many of them are members.
+    /// Number of keys that are in the filter.
     members: u64,
 }
 
@@ -152,60 +152,61 @@ fn all<K: Keys>(numbers: &[u64]) -> Vec<K::Key> {
     numbers.iter().map(|&number| K::key(number)).collect()
 }
 
-/// Nanoseconds, and the sum of the answers.
-pub(crate) struct Asked {
+/// Nanoseconds of a loop, and the sum of its answers.
+pub(crate) struct Timed {
     pub(crate) ns: f64,
     pub(crate) sum: u64,
 }
 
-/// A subject behind a pointer: the calls are many keys long.
+/// A subject behind a pointer. A call covers many keys, which makes the cost
+/// of the indirection negligible.
 pub(crate) trait Contender: Send {
     fn name(&self) -> &'static str;
 
-    /// Whether there is such a lookup.
+    /// Whether it supports this lookup.
     fn offers(&self, lookup: Lookup, mode: Mode) -> bool;
 
     /// Whether keys can be inserted one by one.
     fn inserts(&self) -> bool;
 
-    /// Prepares filters of this size; `false` if it does not take part.
+    /// Computes the design for `items` keys at rate `fpr`; `false` if it
+    /// does not cover that rate.
     fn prepare(&mut self, items: u64, fpr: f64) -> Result<bool>;
 
-    /// Builds a filter, in place of the one before, and checks it.
-    /// Nanoseconds per key, for each type of keys; none if it is not a
-    /// filter.
+    /// Builds and checks a filter, which replaces the previous one.
+    /// Nanoseconds per key, for each key type; `None` for the roofline.
     fn fill(&mut self, plan: &Plan) -> Result<Option<Vec<f64>>>;
 
-    /// Inserts a chunk of keys, one by one, and checks it; nanoseconds per
+    /// Inserts a chunk of keys one by one and checks them; nanoseconds per
     /// key.
     fn insert(&mut self, plan: &Plan, numbers: Range<u64>) -> Result<f64>;
 
-    /// Bytes of memory the filter has.
+    /// Bytes of the filter's memory.
     fn bytes(&self) -> i64;
 
-    /// What the answers to the queries must add up to.
-    fn expect(&self, queries: &Queries) -> Result<Asked>;
+    /// One pass of single lookups, with the sum that every pass must have.
+    fn expect(&self, queries: &Queries) -> Result<Timed>;
 
-    /// Looks all queries up so many times.
-    fn ask(&self, queries: &Queries, mode: Mode, passes: usize) -> Asked;
+    /// Looks all queries up `passes` times.
+    fn look_up(&self, queries: &Queries, mode: Mode, passes: usize) -> Timed;
 
-    /// The false-positive rate over this many keys; none if it is not a
-    /// filter.
+    /// False-positive rate over `queries` absent keys; `None` for the
+    /// roofline.
     fn rate(&self, keys: KeyType, queries: u64) -> Option<f64>;
 
-    /// Moves to other memory, if that can make a difference.
+    /// Moves to other memory, where supported.
     fn relocate(&mut self);
 
-    /// Gives the memory back.
+    /// Frees the filter's memory.
     fn clear(&mut self);
 }
 
-/// Keys given to a batch operation at once: a server's request, or a vector
-/// of a query engine.
+/// Keys of one batched lookup, such as a server's request or a query
+/// engine's vector.
 const BATCH: usize = 4096;
 
-/// Keys inserted for one that is looked up right afterwards: a prime, so that
-/// all types of keys have their turn.
+/// Every `CHECK_EVERY`th inserted key is looked up: a prime, so that keys of
+/// all types are checked.
 const CHECK_EVERY: usize = 997;
 
 pub(crate) struct Entry<S: Subject> {
@@ -223,7 +224,7 @@ where
     }
 
     fn filter(&self) -> &S {
-        self.filter.as_ref().expect("filled before it is asked")
+        self.filter.as_ref().expect("filled before the first lookup")
     }
 }
 
@@ -255,7 +256,7 @@ where
         let before = live();
         let (construction, filter) = timed(|| S::empty(design));
         let mut filter = filter?;
-        // What is inserted only later is part of a static filter as well.
+        // A static filter takes all keys now, also those from `built` on.
         let built = if S::STATIC { plan.items } else { plan.built };
         let mut spent = vec![(0.0, 0); plan.types.len()];
         for number in (0..built).step_by(plan.chunk as usize) {
@@ -274,7 +275,8 @@ where
         self.bytes = live() - before + size_of::<S>() as i64;
         check(&filter, plan, 0..built)?;
         self.filter = Some(filter);
-        // To build is to construct and to fill; to insert is not.
+        // The time to build includes construction, the time to insert does
+        // not.
         let around = match plan.mode {
             Mode::Batch => (construction + finishing) / built as f64,
             Mode::Single => 0.0,
@@ -298,26 +300,26 @@ where
         self.bytes
     }
 
-    fn expect(&self, queries: &Queries) -> Result<Asked> {
-        let asked = self.ask(queries, Mode::Single, 1);
-        let lost = queries.members.saturating_sub(asked.sum);
+    fn expect(&self, queries: &Queries) -> Result<Timed> {
+        let timed = self.look_up(queries, Mode::Single, 1);
+        let lost = queries.members.saturating_sub(timed.sum);
         if lost > 0 && queries.lookup == Lookup::Hit {
             return Err(format!("{} lost {lost} keys", S::NAME).into());
         }
-        Ok(asked)
+        Ok(timed)
     }
 
-    fn ask(&self, queries: &Queries, mode: Mode, passes: usize) -> Asked {
+    fn look_up(&self, queries: &Queries, mode: Mode, passes: usize) -> Timed {
         let filter = self.filter();
         match &queries.keys {
             QueryKeys::Hashes(keys) => {
-                ask::<S, Hashes>(filter, keys, mode, passes)
+                look_up::<S, Hashes>(filter, keys, mode, passes)
             }
             QueryKeys::Integers(keys) => {
-                ask::<S, Integers>(filter, keys, mode, passes)
+                look_up::<S, Integers>(filter, keys, mode, passes)
             }
             QueryKeys::Texts(keys) => {
-                ask::<S, Texts>(filter, keys, mode, passes)
+                look_up::<S, Texts>(filter, keys, mode, passes)
             }
         }
     }
@@ -343,7 +345,7 @@ where
     }
 }
 
-/// Inserts a chunk of keys; nanoseconds.
+/// Inserts a chunk of keys. Returns nanoseconds.
 fn insert<S: Subject>(
     filter: &mut S,
     keys: KeyType,
@@ -373,7 +375,7 @@ fn insert<S: Subject>(
     }
 }
 
-/// Looks for some of the keys inserted.
+/// Looks up every `CHECK_EVERY`th inserted key.
 fn check<S: Subject>(filter: &S, plan: &Plan, numbers: Range<u64>) -> Result {
     for number in numbers.step_by(CHECK_EVERY) {
         let found = match plan.keys(number) {
@@ -388,14 +390,14 @@ fn check<S: Subject>(filter: &S, plan: &Plan, numbers: Range<u64>) -> Result {
     Ok(())
 }
 
-/// Looks keys up; the sum is the number found.
+/// Looks keys up `passes` times; the sum is the number found.
 #[inline(never)]
-fn ask<S: Subject, K: Keys>(
+fn look_up<S: Subject, K: Keys>(
     filter: &S,
     keys: &[K::Key],
     mode: Mode,
     passes: usize,
-) -> Asked {
+) -> Timed {
     let (ns, sum) = match mode {
         Mode::Single => timed(|| {
             let mut sum = 0;
@@ -419,11 +421,11 @@ fn ask<S: Subject, K: Keys>(
             sum
         }),
     };
-    Asked { ns, sum }
+    Timed { ns, sum }
 }
 
-/// How many of so many absent keys are found; others than were asked about
-/// in the timed loops, which are fewer.
+/// Number of false positives among `queries` absent keys. The keys differ
+/// from those of the timed loops.
 fn found<S: Subject, K: Keys>(filter: &S, queries: u64) -> u64 {
     (0..queries)
         .map(|i| {

@@ -1,8 +1,8 @@
-//! The keys: what kinds there are, and the n-th of each.
+//! Key types, and the n-th key of each.
 //!
-//! Keys are computed from their number, so that a filter of half a thousand
-//! million keys needs no list of them. Numbers below [`ABSENT`] are for
-//! members, the others for keys that are in no filter.
+//! Keys are computed from their number, so a filter of 500 million keys
+//! needs no list of them. Numbers below [`ABSENT`] are keys of filters, the
+//! others are absent from every filter.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,13 +10,13 @@ use clap::ValueEnum;
 
 use crate::subject::Subject;
 
-/// The number of the first key that is never inserted.
+/// Number of the first key that is never inserted.
 pub(crate) const ABSENT: u64 = 1 << 40;
 
-/// What a key looks like to the filter.
+/// Type of a key passed to a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyType {
-    /// 64 bits that are a hash already
+    /// A 64-bit hash
     Hash,
     /// A 64-bit integer, hashed by the filter
     U64,
@@ -45,11 +45,11 @@ impl KeyType {
     }
 }
 
-/// A key type, for the loops that are compiled once for each.
+/// A key type, as a type: timed loops are compiled for each.
 pub(crate) trait Keys {
     type Key: Copy;
 
-    /// The key with this number.
+    /// Key `number`.
     fn key(number: u64) -> Self::Key;
 
     fn insert<S: Subject>(subject: &mut S, key: &Self::Key);
@@ -65,12 +65,12 @@ pub(crate) trait Keys {
     );
 }
 
-/// A key that the filter has to hash.
+/// A key that the filter hashes.
 pub(crate) trait Item: tamis::Key + Hash + Copy {
-    /// The key as one type, for a filter that wants one.
+    /// The key as one type, for a filter of keys of one type.
     fn any(&self) -> AnyItem;
 
-    /// The key as 64 bits, for a filter that mixes them itself.
+    /// The key as 64 bits, for a filter that takes 64-bit keys only.
     fn word(&self, hasher: &tamis::KeyHasher) -> u64;
 }
 
@@ -119,7 +119,7 @@ impl Hash for AnyItem {
 pub(crate) struct Text([u8; 20]);
 
 impl Hash for Text {
-    /// What `str` does.
+    /// The same calls as `str` makes.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.0);
@@ -170,7 +170,7 @@ impl Keys for Hashes {
     }
 }
 
-/// The operations on keys the filter has to hash.
+/// Operations on keys that the filter hashes.
 macro_rules! hashed_by_the_filter {
     () => {
         #[inline(always)]
@@ -225,7 +225,7 @@ impl Keys for Texts {
     hashed_by_the_filter!();
 }
 
-/// SplitMix64: one to one, so that different numbers are different keys.
+/// SplitMix64, a bijection: different numbers are different keys.
 pub(crate) fn mix(number: u64, stream: u64) -> u64 {
     let mut z = (number + stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -233,7 +233,7 @@ pub(crate) fn mix(number: u64, stream: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A sequence of random numbers, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,9 +1,9 @@
-//! What it ran on.
+//! The machine and the compiler of a measurement.
 
 use std::fmt;
 use std::fs::read_to_string;
 
-/// The machine, as far as the system tells.
+/// The machine, as described by the operating system.
 pub(crate) struct Machine {
     processor: String,
     cores: usize,
@@ -39,7 +39,7 @@ impl Machine {
     }
 }
 
-/// Bytes of the largest cache, none if the system does not tell.
+/// Bytes of the largest cache, 0 if unknown.
 pub(crate) fn largest_cache() -> usize {
     let sizes = caches().into_iter().filter_map(|cache| {
         let (_, size) = cache.split_once(' ')?;
@@ -48,7 +48,7 @@ pub(crate) fn largest_cache() -> usize {
     sizes.max().unwrap_or_default()
 }
 
-/// The instructions that tamis finds here.
+/// Instruction set that tamis uses on this machine.
 pub(crate) fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
@@ -62,7 +62,7 @@ pub(crate) fn instruction_set() -> &'static str {
     "no vectors"
 }
 
-/// The caches of the first core, smallest first.
+/// Data caches of the first core, smallest first.
 fn caches() -> Vec<String> {
     let mut caches = Vec::new();
     for index in 0..8 {
@@ -98,7 +98,7 @@ impl fmt::Display for Machine {
 /// The compiler.
 pub(crate) const RUSTC: &str = env!("RUSTC_VERSION");
 
-/// The version of a crate this was built with.
+/// Version of a dependency, from the lock file.
 pub(crate) fn version_of(name: &str) -> Option<&'static str> {
     const LOCK: &str = include_str!("../Cargo.lock");
     let entry = format!("name = \"{name}\"\nversion = \"");
@@ -106,7 +106,7 @@ pub(crate) fn version_of(name: &str) -> Option<&'static str> {
     LOCK[start..].split('"').next()
 }
 
-/// Memory in huge pages, of all there is.
+/// Resident memory, and its part in huge pages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HugePages {
     huge_kib: u64,
@@ -114,7 +114,7 @@ pub(crate) struct HugePages {
 }
 
 impl HugePages {
-    /// As it is now.
+    /// Current values of this process.
     pub(crate) fn got() -> Self {
         let maps = read_to_string("/proc/self/smaps").unwrap_or_default();
         let sum = |name: &str| {
@@ -127,7 +127,7 @@ impl HugePages {
         Self { huge_kib: sum("AnonHugePages:"), all_kib: sum("Rss:") }
     }
 
-    /// The one with more memory.
+    /// The one with more resident memory.
     pub(crate) fn larger(self, other: Self) -> Self {
         if other.all_kib > self.all_kib { other } else { self }
     }

@@ -1,10 +1,11 @@
-//! tamis beside its peers, and beside what the hardware can do.
+//! Benchmark of tamis, its peers and the roofline of the hardware.
 
 mod allocator;
 mod clock;
 mod contender;
 mod keys;
 mod machine;
+mod output;
 mod progress;
 mod race;
 mod report;
@@ -41,37 +42,37 @@ static ALLOCATOR: allocator::HugePages = allocator::HugePages;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Cli {
-    /// Fewer repetitions and cells; ends within five minutes
+    /// Fewer repetitions and combinations; takes five minutes
     #[arg(long)]
     quick: bool,
-    /// Write all measurements to this file
+    /// Write all measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only these filters
+    /// Measure only these filters
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// Only these sizes
+    /// Measure only filters of these sizes
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     size: Vec<Size>,
-    /// Only these kinds of keys
+    /// Measure only these key types
     #[arg(long, value_delimiter = ',', value_name = "KINDS")]
     keys: Vec<KeyType>,
-    /// Only these targets
+    /// Measure only these target false-positive rates
     #[arg(long, value_delimiter = ',', value_name = "RATES")]
     fpr: Vec<f64>,
-    /// Another number of keys than the size's
+    /// Number of keys, instead of the size's own
     #[arg(long, value_name = "N")]
     items: Option<u64>,
-    /// Where to draw the pictures
+    /// Directory of the figures
     #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
     svg: PathBuf,
-    /// Write the filters of docs/benchmarks.md, and its pictures
+    /// Write the filters of docs/benchmarks.md, and its figures
     #[arg(long)]
     write_docs: bool,
 }
 
 impl Cli {
-    /// What was typed, as far as it decides what was measured.
+    /// The command line, without options that only name output files.
     fn command(&self) -> String {
         let mut words = vec!["cargo xtask bench".to_owned()];
         let options = std::env::args().skip(1);
@@ -89,7 +90,7 @@ impl Cli {
     }
 }
 
-/// Where the filters fit.
+/// Level of the memory hierarchy that holds the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Size {
     /// 250 KiB at 10 bits per key
@@ -120,12 +121,12 @@ impl Size {
         }
     }
 
-    /// How many keys. In DRAM as many as a standard Bloom filter has in 512
-    /// MiB, whose bits per key are log2(1 / fpr) / ln 2.
+    /// Number of keys. In DRAM, the number that a standard Bloom filter of
+    /// log2(1 / fpr) / ln 2 bits per key holds in 512 MiB.
     ///
-    /// Filters whose slots are a power of two are then 76 % full in the
+    /// Filters with a power of two of slots are then 76 % full in the
     /// caches, and 83 %, 56 % and 83 % at the three targets in DRAM: neither
-    /// at their best nor at their worst, in memory as in time.
+    /// their best nor their worst case, in memory and in time.
     fn items(self, fpr: f64) -> u64 {
         match self {
             Self::L2 => 200_000,
@@ -144,7 +145,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Everyone who runs. A new filter is a line here.
+/// All contenders. A new filter is added here.
 fn contenders() -> Vec<Box<dyn Contender>> {
     vec![
         Box::new(Roofline::default()),
@@ -169,13 +170,7 @@ fn contenders() -> Vec<Box<dyn Contender>> {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    output::exit_code("bench", run(&Cli::parse()))
 }
 
 fn run(cli: &Cli) -> Result {
@@ -193,9 +188,14 @@ fn run(cli: &Cli) -> Result {
         progress.step(cell);
     }
     progress.finish();
-    print!("{}", report::table(&rows));
-    print!("\n{}\n{}", report::goals(&rows)?, report::instructions());
-    println!("\n{}\n{}\n{pages}", Machine::this(), machine::RUSTC);
+    let summary = format!(
+        "{}\n{}\n{}\n{}\n{}\n{pages}\n",
+        report::table(&rows),
+        report::goals(&rows)?,
+        report::instructions(),
+        Machine::this(),
+        machine::RUSTC,
+    );
     if let Some(path) = &cli.json {
         std::fs::write(path, report::json(&rows))?;
     }
@@ -215,10 +215,11 @@ fn run(cli: &Cli) -> Result {
         let run = report::Run { command, pages, builders };
         section::replace("filters", &report::docs(&run, &rows)?)?;
     }
-    Ok(())
+    // Last: a closed output must not lose the files.
+    Ok(output::print(&summary)?)
 }
 
-/// Whether a contender takes part.
+/// Whether a contender is measured at this size.
 fn runs(cli: &Cli, size: Size, name: &str) -> bool {
     match cli.only.is_empty() {
         true if cli.quick && size == Size::Dram => {
@@ -229,7 +230,7 @@ fn runs(cli: &Cli, size: Size, name: &str) -> bool {
     }
 }
 
-/// The names of those that are not ours.
+/// Names of the filters of other crates.
 const PEERS: [&str; 7] = [
     "sbbf-rs",
     "fastbloom",
@@ -242,7 +243,7 @@ const PEERS: [&str; 7] = [
 
 const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
 
-/// Who is built in DRAM even when there is little time.
+/// Contenders of a quick run in DRAM.
 const QUICK_IN_DRAM: [&str; 9] = [
     "roofline",
     "blocked",
@@ -255,12 +256,12 @@ const QUICK_IN_DRAM: [&str; 9] = [
     "cuckoofilter",
 ];
 
-/// Whether there is time for a cell in a quick run.
+/// Whether a cell is part of a quick run.
 fn quick(size: Size, keys: KeyType, fpr: f64) -> bool {
     match size {
         Size::L2 => fpr == TARGETS[0] || keys == KeyType::Hash,
         Size::L3 => fpr == TARGETS[0],
-        // The one with the fewest keys.
+        // The target with the fewest keys.
         Size::Dram => fpr == TARGETS[2],
     }
 }

@@ -1,13 +1,14 @@
-//! What is going on, on the standard error.
+//! Progress on standard error.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::note;
 use crate::race::Cell;
 use crate::subject::Result;
 
-/// A bar with one step for each cell; nothing if nobody is looking.
+/// A bar with one step per cell, hidden unless standard error is a terminal.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
@@ -19,8 +20,8 @@ impl Progress {
         Ok(Self(bar))
     }
 
-    pub(crate) fn say(&self, cell: &Cell, who: &str, what: &str) {
-        self.0.set_message(format!("{cell}: {who}: {what}"));
+    pub(crate) fn show(&self, cell: &Cell, filter: &str, operation: &str) {
+        self.0.set_message(format!("{cell}: {filter}: {operation}"));
     }
 
     pub(crate) fn round(&self, cell: &Cell, round: usize, rounds: usize) {
@@ -32,7 +33,7 @@ impl Progress {
         self.0.inc(1);
         if self.0.is_hidden() {
             let seconds = self.0.elapsed().as_secs();
-            eprintln!("{cell} done after {seconds} s");
+            note(&format!("{cell} done after {seconds} s\n"));
         }
     }
 

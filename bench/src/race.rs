@@ -1,4 +1,4 @@
-//! All contenders of a cell, one after another in ever new order.
+//! All contenders of a cell, measured in turn, in a new order each round.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -11,68 +11,68 @@ use crate::report::Row;
 use crate::subject::Result;
 use crate::{Size, progress::Progress};
 
-/// What is measured under the same conditions.
+/// Measurements under the same conditions.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     pub(crate) size: Size,
     pub(crate) items: u64,
     pub(crate) fpr: f64,
-    /// Several only if one filter has to serve all.
+    /// Several only if one filter serves all key types.
     pub(crate) keys: Vec<KeyType>,
 }
 
-/// How often things are repeated.
+/// Numbers of repetitions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// Filters built by each contender, where they are small.
+    /// Small filters built by each contender.
     pub(crate) fills: usize,
     /// Timed loops of each lookup, and of each insertion where filters are
     /// large.
     pub(crate) rounds: usize,
-    /// Large filters built at the same time. With more than one the times
-    /// of building are for orientation only; nothing else is measured then.
+    /// Threads that build large filters. With more than one, build times
+    /// are approximate; no other operation is timed meanwhile.
     pub(crate) builders: usize,
-    /// Chunks of hashes a large filter is built from, beyond one for each
-    /// type of keys.
+    /// Extra chunks of hashes in a large filter, beside one chunk of each
+    /// key type.
     pub(crate) hashes: usize,
-    /// Keys looked up in a timed loop: too many for a branch predictor to
-    /// learn their answers.
+    /// Keys looked up in a timed loop: more than a branch predictor can
+    /// memorise.
     pub(crate) queries: usize,
 }
 
-/// Nanoseconds a timed loop should take at least: the clock costs some 500.
+/// Shortest timed loop, in nanoseconds: reading the clock takes about 500.
 const LEAST_NS: f64 = 3e6;
 
-/// Bytes that leave nothing else in a cache, at least: on some machines the
-/// cache itself is larger.
+/// Bytes read to evict a cache, unless the largest cache is larger.
 const EVICTING: usize = 64 << 20;
 
-/// How often a batch has its turn in a round: it takes a fraction of the
-/// time, and one bad moment is more of it. In memory there are more of those.
+/// Turns of a batch in a round. A batch takes a fraction of the time of
+/// single lookups, so one interruption distorts it more. In DRAM
+/// interruptions are more frequent.
 const BATCH_TURNS: usize = 4;
 const DRAM_TURNS: usize = 10;
 
-/// Keys inserted between two looks at the clock in a large filter, whose
-/// number of keys is a multiple of it.
+/// Keys inserted in a timed loop of a large filter. The number of keys of a
+/// large filter is a multiple.
 pub(crate) const CHUNK: u64 = 1 << 17;
 
-/// False positives to expect when the rate is measured: 400 of them are
-/// known to 5 %.
+/// Expected false positives in a measurement of the rate: 400 have a
+/// standard deviation of 5 %.
 const EXPECTED_FALSE: f64 = 400.0;
 
-/// What came of it.
+/// Measurements of a cell.
 pub(crate) struct Outcome {
     pub(crate) rows: Vec<Row>,
     pub(crate) pages: HugePages,
 }
 
-/// Something that is timed.
+/// A timed loop.
 struct Job {
     contender: usize,
     queries: usize,
     mode: Mode,
     passes: usize,
-    /// The sum of the answers of one pass.
+    /// Sum of the answers of one pass.
     expected: u64,
     ns: Vec<f64>,
 }
@@ -86,7 +86,7 @@ pub(crate) fn race(
     let mut random = Random::new(0);
     let mut running: Vec<&mut Box<dyn Contender>> = Vec::new();
     for contender in contenders {
-        progress.say(cell, contender.name(), "design");
+        progress.show(cell, contender.name(), "design");
         if contender.prepare(cell.items, cell.fpr)? {
             running.push(contender);
         }
@@ -107,14 +107,14 @@ pub(crate) fn race(
     }
     let mut rates = Vec::new();
     for contender in &running {
-        progress.say(cell, contender.name(), "rate");
-        let asked = (EXPECTED_FALSE / cell.fpr).max((1 << 20) as f64);
-        rates.push(contender.rate(cell.keys[0], asked as u64));
+        progress.show(cell, contender.name(), "rate");
+        let absent = (EXPECTED_FALSE / cell.fpr).max((1 << 20) as f64);
+        rates.push(contender.rate(cell.keys[0], absent as u64));
     }
 
     let mut jobs = Vec::new();
     for (c, contender) in running.iter().enumerate() {
-        progress.say(cell, contender.name(), "check");
+        progress.show(cell, contender.name(), "check");
         for (q, (_, queries)) in queries.iter().enumerate() {
             let offered =
                 |&mode: &Mode| contender.offers(queries.lookup(), mode);
@@ -160,25 +160,25 @@ pub(crate) fn race(
             let contender = &running[job.contender];
             let (_, queries) = &queries[job.queries];
             if cell.size == Size::Dram {
-                // What one before has read of the same lines.
+                // Evicts lines that an earlier job has read.
                 black_box(others.iter().step_by(8).sum::<u64>());
             } else {
-                // What the one before has pushed out of the cache.
-                contender.ask(queries, job.mode, 1);
+                // Reloads lines that an earlier job has evicted.
+                contender.look_up(queries, job.mode, 1);
             }
-            let asked = contender.ask(queries, job.mode, job.passes);
-            if asked.sum != job.expected.wrapping_mul(job.passes as u64) {
+            let timed = contender.look_up(queries, job.mode, job.passes);
+            if timed.sum != job.expected.wrapping_mul(job.passes as u64) {
                 let name = contender.name();
                 let lookup = queries.lookup().name();
                 let mode = job.mode.name();
                 return Err(format!(
-                    "{name}: {lookup} {mode} gave other answers than one \
-                     key at a time did before"
+                    "{name}: {lookup} {mode} and single lookups of the same \
+                     keys returned different answers"
                 )
                 .into());
             }
             let operations = (queries.len() * job.passes) as f64;
-            job.ns.push(asked.ns / operations);
+            job.ns.push(timed.ns / operations);
         }
     }
     jobs.sort_by_key(|job| {
@@ -219,8 +219,8 @@ pub(crate) fn race(
     Ok(Outcome { rows, pages })
 }
 
-/// Everybody moves to memory that another has left: on a virtual machine not
-/// all of it is alike.
+/// Moves each contender to memory that another one has freed: on a virtual
+/// machine the speed of memory depends on the address.
 fn relocate(running: &mut [&mut Box<dyn Contender>]) {
     let half = running.len().div_ceil(2);
     thread::scope(|scope| {
@@ -234,8 +234,8 @@ fn relocate(running: &mut [&mut Box<dyn Contender>]) {
     });
 }
 
-/// One large filter of each contender: all but the last keys in the fastest
-/// way, the last ones one by one.
+/// Fills one large filter of each contender: the last keys one by one, all
+/// others by the fastest operation.
 fn fill_large(
     cell: &Cell,
     running: &mut [&mut Box<dyn Contender>],
@@ -265,7 +265,7 @@ fn fill_large(
         random.shuffle(&mut inserts);
         for sample in &mut inserts {
             let contender = &mut running[sample.contender];
-            progress.say(cell, contender.name(), sample.operation);
+            progress.show(cell, contender.name(), sample.operation);
             let turn = cell.keys.iter().position(|&keys| keys == sample.keys);
             let turn = turn.unwrap_or_default() as u64;
             let start = plan.built + (round * types + turn) * CHUNK;
@@ -277,15 +277,15 @@ fn fill_large(
     Ok((plan, samples))
 }
 
-/// The types of the chunks a large filter is built from. One of each type is
-/// fair, but a hash is inserted sooner than a key that has to be hashed:
-/// where there is little time, most are hashes.
+/// Types of the chunks a large filter is built from: one of each type, and
+/// `effort.hashes` more of hashes. Hashes take the least time to insert, so
+/// a quick run has more of them.
 fn pattern(types: &[KeyType], effort: Effort) -> Vec<KeyType> {
     let first = types.iter().copied().take(1).cycle().take(effort.hashes);
     first.chain(types.iter().copied()).collect()
 }
 
-/// Builds one filter of each contender, on as many threads as allowed.
+/// Builds one filter of each contender on `effort.builders` threads.
 fn build_large(
     cell: &Cell,
     running: &mut [&mut Box<dyn Contender>],
@@ -293,16 +293,16 @@ fn build_large(
     effort: Effort,
     progress: &Progress,
 ) -> Result<Vec<Sample>> {
-    // From the end, where the slow ones are, and those that need much memory
-    // for a while, before it is taken.
+    // Last first: the slow contenders are at the end, and so are those that
+    // need temporary memory, which is still free at the beginning.
     let waiting = Mutex::new(running.iter_mut().enumerate().rev());
     let work = || -> Result<Vec<Sample>> {
         let mut samples = Vec::new();
-        // Not in the condition of a loop, where the lock would last as long
-        // as the body.
+        // A closure: in the loop's condition the lock would be held through
+        // the body.
         let next = || waiting.lock().ok()?.next();
         while let Some((c, contender)) = next() {
-            progress.say(cell, contender.name(), "build");
+            progress.show(cell, contender.name(), "build");
             let ns = contender.fill(plan)?.unwrap_or_default();
             for (&keys, ns) in cell.keys.iter().zip(ns) {
                 samples.push(Sample::build(c, keys, vec![ns]));
@@ -321,7 +321,7 @@ fn build_large(
     })
 }
 
-/// Small filters of each contender, each filled in one way.
+/// Fills small filters of each contender, each by one operation.
 fn fill_small(
     cell: &Cell,
     running: &mut [&mut Box<dyn Contender>],
@@ -349,7 +349,7 @@ fn fill_small(
         random.shuffle(&mut samples);
         for sample in &mut samples {
             let contender = &mut running[sample.contender];
-            progress.say(cell, contender.name(), sample.operation);
+            progress.show(cell, contender.name(), sample.operation);
             plan.mode = sample.mode;
             sample.ns.extend(contender.fill(&plan)?.unwrap_or_default());
         }

@@ -1,17 +1,18 @@
-//! What the hardware can do: load a random line of 64 bytes per operation,
-//! from as much memory as the blocked filter has, and nothing else.
+//! Roofline of the hardware: load one random line of 64 bytes per operation,
+//! from the same amount of memory as the blocked filter's.
 
 use std::hint::black_box;
 use std::ops::Range;
 
 use crate::clock::timed;
-use crate::contender::{Asked, Contender, Lookup, Mode, Plan, Queries};
+use crate::contender::{Contender, Lookup, Mode, Plan, Queries, Timed};
 use crate::keys::{KeyType, mix};
 use crate::subject::Result;
 
-/// How far ahead lines are asked for, and up to how many bytes into the
-/// first-level cache: as tamis does for its Bloom filters.
+/// Prefetch distance in keys, the same as tamis' for Bloom filters.
 const AHEAD: usize = 64;
+/// Bytes up to which lines are prefetched into the L1 cache, the same as
+/// tamis' for Bloom filters.
 const CACHED: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -40,7 +41,7 @@ impl Contender for Roofline {
     fn prepare(&mut self, items: u64, fpr: f64) -> Result<bool> {
         self.clear();
         let design = tamis::Blocked::builder().fpr(fpr).resolve()?;
-        // One line is 64 bytes whatever the number of keys.
+        // Lines per key, from a small filter of the same design.
         let sample = design.items(1 << 20).build()?.block_count();
         let lines = sample as f64 * items as f64 / (1 << 20) as f64;
         self.len = lines.ceil() as usize;
@@ -57,15 +58,15 @@ impl Contender for Roofline {
     }
 
     fn insert(&mut self, _plan: &Plan, _numbers: Range<u64>) -> Result<f64> {
-        unreachable!("there is nothing to insert into")
+        unreachable!("the roofline has no insertion")
     }
 
     fn bytes(&self) -> i64 {
         size_of_val(&self.lines[..]) as i64
     }
 
-    /// The sum from the definition of the lines, not from the lines.
-    fn expect(&self, queries: &Queries) -> Result<Asked> {
+    /// Computes the sum from the definition of the lines, without loads.
+    fn expect(&self, queries: &Queries) -> Result<Timed> {
         let mut sum = 0u64;
         for &hash in queries.addresses() {
             let first = 8 * index(hash, self.lines.len()) as u64;
@@ -73,12 +74,12 @@ impl Contender for Roofline {
                 sum = sum.wrapping_add(mix(first + word, 0));
             }
         }
-        let mut asked = self.ask(queries, Mode::Single, 1);
-        asked.sum = sum;
-        Ok(asked)
+        let mut timed = self.look_up(queries, Mode::Single, 1);
+        timed.sum = sum;
+        Ok(timed)
     }
 
-    fn ask(&self, queries: &Queries, mode: Mode, passes: usize) -> Asked {
+    fn look_up(&self, queries: &Queries, mode: Mode, passes: usize) -> Timed {
         let hashes = queries.addresses();
         let lines = &self.lines[..];
         let (ns, sum) = timed(|| {
@@ -89,7 +90,7 @@ impl Contender for Roofline {
             }
             sums.iter().fold(0, |sum, &part| part.wrapping_add(sum))
         });
-        Asked { ns, sum }
+        Timed { ns, sum }
     }
 
     fn rate(&self, _keys: KeyType, _queries: u64) -> Option<f64> {
@@ -105,7 +106,7 @@ impl Contender for Roofline {
     }
 }
 
-/// The line a hash leads to: the high half of a product, as everywhere.
+/// Line of a hash: the high half of the product, as in tamis.
 #[inline(always)]
 fn index(hash: u64, lines: usize) -> usize {
     ((u128::from(hash) * lines as u128) >> 64) as usize
@@ -120,14 +121,14 @@ fn load_with(lines: &[Line], hashes: &[u64], mode: Mode, sums: &mut [u64; 8]) {
             }
         }
         Mode::Batch if size_of_val(lines) <= CACHED => {
-            load_asked::<true>(lines, hashes, sums);
+            load_prefetched::<true>(lines, hashes, sums);
         }
-        Mode::Batch => load_asked::<false>(lines, hashes, sums),
+        Mode::Batch => load_prefetched::<false>(lines, hashes, sums),
     }
 }
 
 #[inline(always)]
-fn load_asked<const CACHED: bool>(
+fn load_prefetched<const CACHED: bool>(
     lines: &[Line],
     hashes: &[u64],
     sums: &mut [u64; 8],
@@ -165,7 +166,7 @@ use x86::{load, prefetch};
 mod x86 {
     use super::{Line, Mode, index, load_with};
 
-    /// A line in two loads where the processor can.
+    /// Loads with AVX2, two per line, if the processor has it.
     pub(super) fn load(
         lines: &[Line],
         hashes: &[u64],
@@ -185,7 +186,7 @@ mod x86 {
             load_with(lines, hashes, mode, sums);
         }
         match is_x86_feature_detected!("avx2") {
-            // SAFETY: it has.
+            // SAFETY: AVX2 was detected just now.
             true => unsafe { with_avx2(lines, hashes, mode, sums) },
             false => load_with(lines, hashes, mode, sums),
         }

@@ -1,4 +1,4 @@
-//! What a filter has to offer to be measured.
+//! Operations of a filter that can be measured.
 
 use std::error::Error;
 
@@ -7,22 +7,22 @@ use crate::keys::Item;
 pub(crate) type Result<T = ()> =
     std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A filter. Everything is compiled for each of them: a call through a
-/// pointer would cost more than some of the lookups.
+/// A filter. Timed loops are compiled for each filter: a call through a
+/// pointer would cost more than some lookups.
 pub(crate) trait Subject: Sized {
     const NAME: &'static str;
 
-    /// Whether it looks many keys up at once.
+    /// Whether it has batched lookups.
     const BATCH: bool = false;
 
-    /// Whether all keys must be known before the first lookup.
+    /// Whether all keys must be inserted before the first lookup.
     const STATIC: bool = false;
 
-    /// What is worked out before a filter is built.
+    /// Parameters computed before a filter is built.
     type Design;
 
-    /// The smallest filter for this many keys with a false-positive rate of
-    /// `fpr` or less; none if another form of it is meant for that rate.
+    /// The smallest filter of `items` keys with a false-positive rate of
+    /// at most `fpr`; `None` if another variant covers that rate.
     fn design(items: u64, fpr: f64) -> Result<Option<Self::Design>>;
 
     fn empty(design: &Self::Design) -> Result<Self>;
@@ -55,12 +55,12 @@ pub(crate) trait Subject: Sized {
         unreachable!("{} has no batch", Self::NAME)
     }
 
-    /// The same filter in other memory; none where it makes no difference.
+    /// A copy of the filter in other memory; `None` if not supported.
     fn relocated(&self) -> Option<Self> {
         None
     }
 
-    /// All keys are in.
+    /// Called after the last insertion.
     fn finish(&mut self) -> Result {
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Two layouts of the same fingerprint block, side by side.
+//! Comparison of two layouts of the fingerprint block.
 //!
-//! `fields` is the one that was tried first: index, *last* plane, plane of
-//! extra bits, then the fingerprints as fields of equal width, right-aligned
-//! in the line. A lookup cuts the fields of one chain out with one unaligned
-//! load and compares them all in one word. `planes` is what `tamis::TinySet`
-//! has: heads of a byte or half a byte, compared all at once with a vector
-//! instruction, and one plane for every further bit.
+//! `fields` is an alternative: index, *last* plane, plane of extra bits,
+//! then the fingerprints as fields of equal width, right-aligned in the
+//! line. A lookup extracts the fields of one chain with one unaligned load
+//! and compares them all in one word. `planes` is the layout of
+//! `tamis::TinySet`: heads of a byte or a nibble, compared all at once with
+//! a vector instruction, and one plane per further bit.
 //!
-//! Both hold the same entries (the blocks of `fields` are written from what
-//! a `TinySet` says it stores) and are asked the same keys in the same
-//! batches; answers are compared key by key.
+//! Both hold the same entries (the blocks of `fields` are written from
+//! `TinySet::stored`) and look up the same keys in the same batches; answers
+//! are compared key by key.
 //!
 //! ```text
 //! cargo xtask bench layouts
@@ -18,12 +18,16 @@
 
 #[cfg(not(target_arch = "x86_64"))]
 fn main() {
-    eprintln!("both layouts need the bit instructions of x86-64");
+    eprintln!("both layouts need BMI2, an instruction set of x86-64");
 }
 
 #[cfg(target_arch = "x86_64")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    x86::main()
+#[path = "../output.rs"]
+mod output;
+
+#[cfg(target_arch = "x86_64")]
+fn main() -> std::process::ExitCode {
+    output::exit_code("layouts", x86::main())
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -33,18 +37,28 @@ mod x86 {
     use rustix::time::{ClockId, clock_gettime};
     use tamis::{Filter as _, Insert as _, TinySet};
 
+    use crate::output::print;
+
+    type Result = std::result::Result<(), crate::output::Failure>;
+
     const ROUNDS: usize = 31;
     const AHEAD: usize = 32;
 
-    pub(super) fn main() -> Result<(), Box<dyn std::error::Error>> {
-        if !(std::is_x86_feature_detected!("bmi2")
+    pub(super) fn main() -> Result {
+        if !(std::is_x86_feature_detected!("bmi1")
+            && std::is_x86_feature_detected!("bmi2")
             && std::is_x86_feature_detected!("popcnt")
             && std::is_x86_feature_detected!("lzcnt"))
         {
-            return Err("this processor has no BMI2".into());
+            return Err(
+                "this processor lacks BMI1, BMI2, POPCNT or LZCNT".into()
+            );
         }
-        println!("batched lookups in 64-byte blocks, ns per key (best)");
-        println!("{:>9} {:>7} {:>6}  fields  planes", "keys", "rate", "asked");
+        print(&format!(
+            "batched lookups in 64-byte blocks, ns per key (best)\n\
+             {:>9} {:>7} {:>6}  fields  planes\n",
+            "keys", "rate", "lookup"
+        ))?;
         for keys in [160_000u64, 2_500_000] {
             for rate in [0.01, 0.001, 0.0001] {
                 compare(keys, rate)?;
@@ -53,10 +67,7 @@ mod x86 {
         Ok(())
     }
 
-    fn compare(
-        keys: u64,
-        rate: f64,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn compare(keys: u64, rate: f64) -> Result {
         let mut filter = TinySet::builder().items(keys).fpr(rate).build()?;
         let members: Vec<u64> = (0..keys).map(mix).collect();
         filter.insert_hash_batch(&members);
@@ -66,7 +77,7 @@ mod x86 {
             .collect();
         let misses: Vec<u64> =
             (0..1 << 19).map(|i| mix(i + (1 << 40))).collect();
-        for (asked, hashes) in [("hit", &hits), ("miss", &misses)] {
+        for (lookup, hashes) in [("hit", &hits), ("miss", &misses)] {
             let (mut left, mut right) = (Vec::new(), Vec::new());
             let mut best = [f64::INFINITY; 2];
             for _ in 0..ROUNDS {
@@ -80,13 +91,14 @@ mod x86 {
             if left != right {
                 return Err("the layouts disagree".into());
             }
-            if asked == "hit" && left.contains(&false) {
+            if lookup == "hit" && left.contains(&false) {
                 return Err("a key was lost".into());
             }
             let [fields, planes] = best.map(|best| best / hashes.len() as f64);
-            println!(
-                "{keys:>9} {rate:>7} {asked:>6} {fields:>7.1} {planes:>7.1}"
-            );
+            print(&format!(
+                "{keys:>9} {rate:>7} {lookup:>6} {fields:>7.1} \
+                 {planes:>7.1}\n"
+            ))?;
         }
         Ok(())
     }
@@ -109,13 +121,13 @@ mod x86 {
     #[repr(align(64))]
     struct Block([u64; 8]);
 
-    /// What follows from the number of entries.
+    /// Field widths of a block, by its number of entries.
     #[derive(Clone, Copy, Default)]
     struct Widths {
         base: u32,
         wide: u32,
-        /// Ones at the lowest bit of every field that fits a word, counted
-        /// from its upper end.
+        /// The lowest bit of every field that fits a word, with fields
+        /// aligned to the word's upper end.
         lowest: u64,
     }
 
@@ -158,7 +170,7 @@ mod x86 {
         fn contains_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
             found.clear();
             found.resize(hashes.len(), false);
-            // SAFETY: `main` has checked that the processor has them.
+            // SAFETY: `main` detected BMI1, BMI2, POPCNT and LZCNT.
             unsafe { self.contains_all(hashes, found) };
         }
 
@@ -175,13 +187,14 @@ mod x86 {
                 if let Some(&later) = hashes.get(i + AHEAD) {
                     let at = (address(later) >> 64) as usize;
                     let line = self.blocks.as_ptr().wrapping_add(at);
-                    // SAFETY: a prefetch is a hint, whatever the address.
+                    // SAFETY: a prefetch is a hint that raises no fault,
+                    // whatever the address.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
                 }
                 let product = address(hash);
                 let block = &self.blocks[(product >> 64) as usize];
                 let chain = (hash as u16 >> 10).into();
-                // SAFETY: the features are those of this function.
+                // SAFETY: BMI2 is a target feature of this function.
                 *found = unsafe { self.look(block, chain, product as u64) };
             }
         }
@@ -200,9 +213,9 @@ mod x86 {
             let chains = index.count_ones();
             let rank = (index & ((1 << chain) - 1)).count_ones();
             let starts = block.0[1] << 1 | 1;
-            // Start, end and number of entries by one deposit.
+            // One PDEP finds start, end and number of entries.
             let ranks = 3u64 << rank | 1u64.checked_shl(chains).unwrap_or(0);
-            // SAFETY: BMI2 by the contract.
+            // SAFETY: the caller guarantees BMI2.
             let marks = unsafe { _pdep_u64(ranks, starts) };
             let present = index >> chain & 1;
             let count = 63 - marks.leading_zeros();
@@ -217,16 +230,17 @@ mod x86 {
             if length * base > 57 || base == 0 {
                 return present == 1 && self.look_far(block, chain, fraction);
             }
-            // The chain's last field at the upper end of a word.
+            // Aligns the chain's last field to the upper end of a word.
             let behind = (count.wrapping_sub(end) & 63) * base;
             let at = 56 - behind as usize / 8;
             let bytes = block.0.as_ptr().cast::<u8>().wrapping_add(at);
-            // SAFETY: at most 56 bytes into the 64 of the block: fields of
-            // `count` entries fit its array.
+            // SAFETY: `at <= 56`, and the block has 64 bytes. `at` does not
+            // wrap: the fields of `count` entries have at most 448 bits, so
+            // `behind / 8 <= 56`.
             let word = unsafe { bytes.cast::<u64>().read_unaligned() };
             let word = word << (behind % 8);
             let wanted = (fraction >> (64 - base)).wrapping_mul(lowest);
-            // Fields of other chains must differ.
+            // Makes fields of other chains differ.
             let others = u64::MAX.checked_shr(length * base).unwrap_or(0);
             let differs = (word ^ wanted) | others;
             let highest = lowest << (base - 1);
@@ -237,7 +251,7 @@ mod x86 {
             if wide == 0 {
                 return true;
             }
-            // Rarely more than one: look at the extra bits one by one.
+            // Rarely more than one match: checks extra bits one by one.
             (start..end).any(|slot| {
                 let from = 64 - (end - slot) * base;
                 let field = differs >> from & ((1 << base) - 1);
@@ -248,7 +262,7 @@ mod x86 {
             })
         }
 
-        /// Any number of entries, bit by bit.
+        /// Lookup for any number of entries, bit by bit.
         #[cold]
         fn look_far(&self, block: &Block, chain: u32, fraction: u64) -> bool {
             let get =

@@ -1,5 +1,5 @@
-//! Multilevel tables with every summary, beside the table without one and
-//! beside `hashbrown`, which has everything in memory anyway.
+//! Lookups in multilevel tables with each summary, without a summary, and in
+//! `hashbrown`.
 //!
 //! ```text
 //! cargo xtask bench tables [--items N,..] [--json FILE] [--write-docs]
@@ -10,6 +10,8 @@ mod clock;
 #[path = "../machine.rs"]
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod machine;
+#[path = "../output.rs"]
+mod output;
 #[path = "../section.rs"]
 mod section;
 
@@ -30,13 +32,13 @@ use machine::{Machine, RUSTC, version_of};
 const NO_SUMMARY: &str = "no summary";
 const SUMMARIES: [&str; 3] = ["interpolation", "type filter", "filter stack"];
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T = ()> = std::result::Result<T, output::Failure>;
 
 /// Measure lookups in multilevel tables
 #[derive(Parser)]
 #[command(name = "cargo xtask bench tables")]
 struct Cli {
-    /// How many keys the tables have
+    /// Numbers of keys in the tables
     #[arg(
         long,
         value_delimiter = ',',
@@ -44,13 +46,13 @@ struct Cli {
         default_values_t = [20_000, 1_000_000, 10_000_000],
     )]
     items: Vec<u64>,
-    /// Lookups of each kind in a repetition
+    /// Hits, and misses, in a repetition
     #[arg(long, default_value_t = 1 << 19)]
     queries: u64,
-    /// Repetitions, of which the best counts
+    /// Repetitions; the best one is reported
     #[arg(long, default_value_t = 11)]
     rounds: usize,
-    /// Write all measurements to this file
+    /// Write all measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the tables of docs/benchmarks.md
@@ -59,7 +61,7 @@ struct Cli {
 }
 
 impl Cli {
-    /// What decides what was measured.
+    /// The command line, with all options that change the measurement.
     fn command(&self) -> String {
         let Self { items, queries, rounds, .. } = self;
         let items: Vec<String> = items.iter().map(u64::to_string).collect();
@@ -71,19 +73,19 @@ impl Cli {
     }
 }
 
-/// Something with keys and values in it.
+/// A map from keys to values.
 trait Table {
-    /// The sum of the values of the keys that are there, and their number.
+    /// Sum of the values of the keys found, and the number found.
     fn sum(&self, keys: &[u64]) -> (u64, u64);
 
-    /// Buckets read by the lookups of these keys; none if it has none.
+    /// Buckets read by lookups of these keys; `None` without buckets.
     fn reads(&self, keys: &[u64]) -> Option<u64>;
 
-    /// Bits of the summary per key; none if it has none.
+    /// Bits of the summary per key; `None` without a summary.
     fn bits_per_key(&self) -> Option<f64>;
 }
 
-/// Adds up what lookups find.
+/// Sum and number of the values found.
 fn sum<'a>(values: impl Iterator<Item = Option<&'a u64>>) -> (u64, u64) {
     values.flatten().fold((0, 0), |(sum, count), value| {
         (sum.wrapping_add(*value), count + 1)
@@ -131,9 +133,9 @@ impl Contender {
     }
 }
 
-/// The key with this number; those from `items` on are in no table.
+/// Key `number`; keys from `items` on are in no table.
 fn key(number: u64) -> u64 {
-    // Not the hash function the tables have.
+    // A hash function that no table has.
     KeyHasher::xxh3(0x7461_6d69_7300).hash(&number)
 }
 
@@ -173,13 +175,13 @@ fn contenders(items: u64) -> Result<Vec<Contender>> {
     ])
 }
 
-/// Keys to ask for, and what all of them together answer.
-struct Questions {
+/// Keys to look up, and the sum and number of their values.
+struct Queries {
     keys: Vec<u64>,
     answer: (u64, u64),
 }
 
-impl Questions {
+impl Queries {
     /// Present keys, in random order.
     fn hits(items: u64, count: u64) -> Self {
         let hasher = KeyHasher::xxh3(2);
@@ -201,32 +203,33 @@ impl Questions {
     }
 }
 
-/// One line of the table.
+/// One row of the report.
 struct Row {
     items: u64,
     name: &'static str,
-    /// Million lookups a second, for hits and for misses.
+    /// Million lookups per second, for hits and for misses.
     speed: [f64; 2],
-    /// Buckets read by each.
+    /// Buckets read per hit and per miss.
     reads: [Option<f64>; 2],
     bits_per_key: Option<f64>,
 }
 
-/// All contenders in turn, in each round another one first.
+/// Measures all contenders in turn; each round begins with another one.
 fn race(cli: &Cli, items: u64) -> Result<Vec<Row>> {
     let mut running = contenders(items)?;
-    let asked = [
-        Questions::hits(items, cli.queries),
-        Questions::misses(items, cli.queries),
+    let queries = [
+        Queries::hits(items, cli.queries),
+        Queries::misses(items, cli.queries),
     ];
     for _ in 0..cli.rounds {
         running.rotate_left(1);
         for contender in &mut running {
-            for (best, asked) in contender.best.iter_mut().zip(&asked) {
+            for (best, queries) in contender.best.iter_mut().zip(&queries) {
                 let (taken, answer) =
-                    timed(|| contender.table.sum(&asked.keys));
-                if answer != asked.answer {
-                    return Err(format!("{} is wrong", contender.name).into());
+                    timed(|| contender.table.sum(&queries.keys));
+                if answer != queries.answer {
+                    let name = contender.name;
+                    return Err(format!("{name}: wrong answers").into());
                 }
                 *best = best.min(taken);
             }
@@ -240,7 +243,7 @@ fn race(cli: &Cli, items: u64) -> Result<Vec<Row>> {
             items,
             name: contender.name,
             speed: contender.best.map(|ns| 1e3 * cli.queries as f64 / ns),
-            reads: [0, 1].map(|i: usize| asked[i].reads_per_key(table)),
+            reads: [0, 1].map(|i: usize| queries[i].reads_per_key(table)),
             bits_per_key: table.bits_per_key(),
         }
     };
@@ -248,13 +251,7 @@ fn race(cli: &Cli, items: u64) -> Result<Vec<Row>> {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    output::exit_code("tables", run(&Cli::parse()))
 }
 
 fn run(cli: &Cli) -> Result {
@@ -262,14 +259,15 @@ fn run(cli: &Cli) -> Result {
     for &items in &cli.items {
         rows.extend(race(cli, items)?);
     }
-    print!("{}\n{}\n{RUSTC}\n", table(&rows), Machine::this());
     if let Some(path) = &cli.json {
         std::fs::write(path, json(&rows))?;
     }
     if cli.write_docs {
         section::replace("tables", &docs(cli, &rows))?;
     }
-    Ok(())
+    // Last: a closed output must not lose the files.
+    let (table, machine) = (table(&rows), Machine::this());
+    Ok(output::print(&format!("{table}\n{machine}\n{RUSTC}\n"))?)
 }
 
 fn shown(value: Option<f64>, digits: usize) -> String {
@@ -296,7 +294,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// A list of rows. Nothing in them needs escaping.
+/// A list of rows. No string in them needs escaping.
 fn json(rows: &[Row]) -> String {
     let number = |value: Option<f64>| {
         value.map_or("null".to_owned(), |value| value.to_string())

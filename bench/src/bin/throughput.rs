@@ -1,5 +1,5 @@
-//! How fast large filters are built on one core and on several, and how
-//! fast the command line answers a long list of keys.
+//! Throughput of building large filters on one core and on all, and of
+//! `tamis query` with a long list of keys.
 //!
 //! ```text
 //! cargo xtask bench throughput [--items N] [--json FILE] [--write-docs]
@@ -8,6 +8,8 @@
 #[path = "../machine.rs"]
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod machine;
+#[path = "../output.rs"]
+mod output;
 #[path = "../section.rs"]
 mod section;
 
@@ -24,8 +26,9 @@ use clap::Parser;
 use tamis::{Blocked, Filter, KeyHasher, Persist, Split, TinySet};
 
 use machine::{Machine, RUSTC};
+use output::note;
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T = ()> = std::result::Result<T, output::Failure>;
 
 /// Measure building on several cores, and `tamis query`
 #[derive(Parser)]
@@ -34,16 +37,16 @@ struct Cli {
     /// Keys in every filter
     #[arg(long, default_value_t = 100_000_000)]
     items: u64,
-    /// Keys asked for by the command line
+    /// Keys looked up by `tamis query`
     #[arg(long, default_value_t = 20_000_000)]
     queries: u64,
-    /// Repetitions, of which the best counts
+    /// Repetitions; the best one is reported
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// The command line to measure
+    /// Executable to measure
     #[arg(long, value_name = "FILE", default_value = "target/release/tamis")]
     tamis: PathBuf,
-    /// Write all measurements to this file
+    /// Write all measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the throughput of docs/benchmarks.md
@@ -51,12 +54,12 @@ struct Cli {
     write_docs: bool,
 }
 
-/// Keys made and hashed at a time.
+/// Keys generated and hashed together.
 const CHUNK: u64 = 1 << 14;
 
 const FPR: f64 = 0.01;
 
-/// The 20 bytes of a key.
+/// The 20 bytes of key `number`.
 fn key(number: u64) -> [u8; 20] {
     let mut key = *b"key-0000000000000000";
     let mut left = number;
@@ -80,7 +83,7 @@ fn hash_all(hasher: KeyHasher) -> impl Fn(Range<u64>, &mut Vec<u64>) + Sync {
     }
 }
 
-/// A filter that is built here.
+/// A measured filter.
 trait Built: Persist + Filter + Sized {
     const NAME: &'static str;
 
@@ -114,19 +117,20 @@ fn rate(keys: u64, seconds: f64) -> f64 {
 
 struct Build {
     name: &'static str,
-    /// Millions of keys a second on one core and on all.
+    /// Millions of keys per second on one core and on all.
     one: f64,
     all: f64,
 }
 
-/// Builds with one thread and with all in turn, and compares the bytes.
+/// Builds with one thread and with all, in turn, and compares the bytes.
 fn build<F: Built>(cli: &Cli, cores: NonZero<usize>) -> Result<Build> {
     let one_core = NonZero::<usize>::MIN;
     let mut best = [f64::MAX; 2];
     let mut bytes: Option<Vec<u8>> = None;
     for round in 0..cli.rounds {
         for (best, threads) in best.iter_mut().zip([one_core, cores]) {
-            eprintln!("{}, round {}, {threads} threads", F::NAME, round + 1);
+            let (name, round) = (F::NAME, round + 1);
+            note(&format!("{name}, round {round}, {threads} threads\n"));
             let mut filter = F::empty(cli.items)?;
             let start = Instant::now();
             filter.fill(cli.items, threads);
@@ -136,7 +140,11 @@ fn build<F: Built>(cli: &Cli, cores: NonZero<usize>) -> Result<Build> {
                 Some(bytes) => *bytes == filter.to_bytes(),
             };
             if !same {
-                return Err(format!("{}: other bytes", F::NAME).into());
+                let name = F::NAME;
+                return Err(format!(
+                    "{name}: the bytes depend on the number of threads"
+                )
+                .into());
             }
             bytes.get_or_insert_with(|| filter.to_bytes());
         }
@@ -152,7 +160,7 @@ struct Query {
     lookups: f64,
 }
 
-/// Seconds of a command that has to print this.
+/// Seconds of a command whose output must begin with `expected`.
 fn run(command: &mut Command, expected: &str) -> Result<f64> {
     let start = Instant::now();
     let output = command.output()?;
@@ -172,13 +180,13 @@ fn query<F: Built>(cli: &Cli, directory: &Path) -> Result<Query> {
     filter.save(&path, true)?;
     let keys = directory.join("keys.txt");
     let mut hashes = Vec::new();
-    hash_all(*filter.hasher())(asked(cli), &mut hashes);
+    hash_all(*filter.hasher())(queried(cli), &mut hashes);
     let mut found = Vec::new();
     filter.contains_hash_batch(&hashes, &mut found);
     let matched = found.iter().filter(|&&found| found).count().to_string();
     let (mut best, mut lookups) = (f64::MAX, f64::MAX);
     for round in 0..cli.rounds {
-        eprintln!("tamis query, {}, round {}", F::NAME, round + 1);
+        note(&format!("tamis query, {}, round {}\n", F::NAME, round + 1));
         let mut command = Command::new(&cli.tamis);
         command.args(["query", "--count"]).arg(&path).arg(&keys);
         best = best.min(run(&mut command, &matched)?);
@@ -191,8 +199,8 @@ fn query<F: Built>(cli: &Cli, directory: &Path) -> Result<Query> {
     Ok(Query { name: F::NAME, query: best, lookups })
 }
 
-/// The keys asked for: half of them are members.
-fn asked(cli: &Cli) -> Range<u64> {
+/// Numbers of the keys looked up, half of which are in the filter.
+fn queried(cli: &Cli) -> Range<u64> {
     let half = cli.queries / 2;
     cli.items.saturating_sub(half)
         ..cli.items.saturating_sub(half) + cli.queries
@@ -200,7 +208,7 @@ fn asked(cli: &Cli) -> Range<u64> {
 
 fn write_keys(cli: &Cli, path: &Path) -> Result {
     let mut out = BufWriter::new(File::create(path)?);
-    for number in asked(cli) {
+    for number in queried(cli) {
         out.write_all(&key(number))?;
         out.write_all(b"\n")?;
     }
@@ -318,20 +326,14 @@ fn main() -> ExitCode {
     let done = || -> Result {
         let results = measure(&cli)?;
         let report = report(&cli, &results)?;
-        print!("{report}");
         if let Some(path) = &cli.json {
             std::fs::write(path, json(&results))?;
         }
         if cli.write_docs {
             section::replace("throughput", &report)?;
         }
-        Ok(())
+        // Last: a closed output must not lose the files.
+        Ok(output::print(&report)?)
     };
-    match done() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("throughput: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    output::exit_code("throughput", done())
 }

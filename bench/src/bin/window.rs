@@ -1,16 +1,15 @@
-//! What a batch of lookups in memory waits for.
+//! Batched loads with extra instructions between them: the size of the
+//! reorder buffer in lookups.
 //!
-//! The roofline's loop (a random line a key, asked for 64 keys ahead) with
-//! more and more instructions at each key, none of which waits for a line.
-//! How many of them are hidden depends on which registers they write, so
-//! they come in kinds; and where the time goes without them depends on where
-//! lines are, so there are three places:
+//! The roofline's loop (one random line per key, prefetched 64 keys ahead)
+//! with 0 to 96 extra instructions per key, none of which waits for a line.
+//! The number that is hidden depends on the registers they write (none,
+//! integer, vector, both) and on the location of the lines:
 //!
-//! * *memory*: anywhere in 512 MiB;
-//! * *pages*: 8192 lines of those, each in a page of its own. They are in
-//!   the second-level cache; the translations of their addresses are not
-//!   all known;
-//! * *cache*: 8192 lines that are neighbours.
+//! * *memory*: random lines of 512 MiB;
+//! * *pages*: 8192 of those lines, each in its own page. They fit the L2
+//!   cache; their address translations do not all fit the TLB;
+//! * *cache*: 8192 adjacent lines.
 //!
 //! ```text
 //! cargo xtask bench window
@@ -19,24 +18,27 @@
 
 #[cfg(not(target_arch = "x86_64"))]
 fn main() {
-    eprintln!("the instructions are those of x86-64");
+    eprintln!("this benchmark needs an x86-64 processor");
 }
 
 #[cfg(target_arch = "x86_64")]
 #[path = "../allocator.rs"]
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing is counted here"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "no bytes are counted"))]
 mod allocator;
 #[cfg(target_arch = "x86_64")]
 #[path = "../clock.rs"]
 mod clock;
+#[cfg(target_arch = "x86_64")]
+#[path = "../output.rs"]
+mod output;
 
 #[cfg(target_arch = "x86_64")]
 #[global_allocator]
 static ALLOCATOR: allocator::HugePages = allocator::HugePages;
 
 #[cfg(target_arch = "x86_64")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    x86::main()
+fn main() -> std::process::ExitCode {
+    output::exit_code("window", x86::main())
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -46,6 +48,7 @@ mod x86 {
     use core::hint::black_box;
 
     use crate::clock::timed;
+    use crate::output::{Failure, print};
 
     const LINES: usize = 1 << 23;
     const FEW: u64 = 1 << 13;
@@ -54,11 +57,11 @@ mod x86 {
     const ROUNDS: usize = 8;
     const COUNTS: [usize; 6] = [0, 16, 32, 48, 64, 96];
     const KINDS: [&str; 4] = ["no", "integer", "vector", "both"];
-    /// More than the caches hold.
+    /// Words read to evict the caches.
     const FLUSH: usize = 8 << 20;
 
     type Loop = fn(&[[u64; 8]], &[u64]) -> u64;
-    /// The loops of each kind, for each of the counts.
+    /// Loops of each kind, for each count.
     const LOOPS: [[Loop; 6]; 4] = [of::<0>(), of::<1>(), of::<2>(), of::<3>()];
 
     const fn of<const KIND: u8>() -> [Loop; 6] {
@@ -72,22 +75,24 @@ mod x86 {
         ]
     }
 
-    pub(super) fn main() -> Result<(), Box<dyn std::error::Error>> {
+    pub(super) fn main() -> Result<(), Failure> {
         let lines: Vec<[u64; 8]> =
             (0..LINES as u64).map(|i| [mix(i); 8]).collect();
         let flush = vec![1u64; FLUSH];
         let anywhere = |i: u64| mix(i + (1 << 40));
-        // The same line for the same key, as high halves of products.
+        // A hash whose `index` is `mix(i) % FEW`.
         let near = |i: u64| (mix(i) % FEW) * (u64::MAX / LINES as u64 + 1);
         let places: [(&str, Vec<u64>); 3] = [
             ("memory", (0..KEYS).map(anywhere).collect()),
             ("pages", (0..KEYS).map(|i| anywhere(i % FEW)).collect()),
             ("cache", (0..KEYS).map(near).collect()),
         ];
-        println!("ns per line (best), with that many instructions more");
-        print!("| lines in | registers written |");
-        COUNTS.iter().for_each(|count| print!(" {count} |"));
-        println!("\n|---|---|{}", "---|".repeat(COUNTS.len()));
+        let counts = COUNTS.map(|count| format!(" {count} |")).concat();
+        print(&format!(
+            "ns per line (best), by the number of extra instructions\n\
+             | lines in | registers written |{counts}\n|---|---|{}\n",
+            "---|".repeat(COUNTS.len())
+        ))?;
         for (place, hashes) in &places {
             let expected = hashes
                 .iter()
@@ -108,9 +113,8 @@ mod x86 {
                 }
             }
             for (kind, best) in KINDS.iter().zip(best) {
-                print!("| {place} | {kind} |");
-                best.iter().for_each(|ns| print!(" {ns:.1} |"));
-                println!();
+                let best = best.map(|ns| format!(" {ns:.1} |")).concat();
+                print(&format!("| {place} | {kind} |{best}\n"))?;
             }
         }
         Ok(())
@@ -121,17 +125,17 @@ mod x86 {
         lines: &[[u64; 8]],
         hashes: &[u64],
     ) -> u64 {
-        let ask = |hash: u64| {
+        let prefetch = |hash: u64| {
             let line = lines.as_ptr().wrapping_add(index(hash));
             // SAFETY: PREFETCHh is a hint: it reads no value and raises no
             // fault whatever the address; SSE is part of the baseline.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
         };
-        hashes.iter().take(AHEAD).for_each(|&hash| ask(hash));
+        hashes.iter().take(AHEAD).for_each(|&hash| prefetch(hash));
         let mut sum = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + AHEAD) {
-                ask(later);
+                prefetch(later);
             }
             work::<KIND, COUNT>();
             sum ^= lines[index(hash)][0];
@@ -139,12 +143,11 @@ mod x86 {
         sum
     }
 
-    /// That many instructions that wait for nothing, and for which nothing
-    /// waits.
+    /// `COUNT` instructions with no dependency on other instructions.
     #[inline(always)]
     fn work<const KIND: u8, const COUNT: usize>() {
-        // SAFETY: arithmetic in registers, which are all named; the vector
-        // instruction is one of SSE2.
+        // SAFETY: arithmetic in registers that are all declared as operands;
+        // `pshufd` is in SSE2, part of the x86-64 baseline.
         unsafe {
             match KIND {
                 0 => asm!(

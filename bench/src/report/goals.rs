@@ -1,4 +1,4 @@
-//! Where we want to be, and where we are.
+//! Goals for ratios of times, and the measured ratios.
 
 use super::{Group, Row};
 use crate::Size;
@@ -6,7 +6,7 @@ use crate::contender::Mode;
 use crate::keys::KeyType;
 use crate::subject::Result;
 
-/// An operation of a filter against the same one of another.
+/// Ratio of an operation's times in two filters.
 struct Goal {
     filter: &'static str,
     operations: &'static [&'static str],
@@ -14,9 +14,9 @@ struct Goal {
     of: &'static str,
     of_mode: Mode,
     sizes: &'static [Size],
-    /// Hashes only where the other one is about memory alone.
+    /// Hashes only, where the other filter hashes no keys.
     keys: &'static [KeyType],
-    /// The greatest ratio we want to see.
+    /// Largest ratio that reaches the goal.
     limit: fn(target: f64) -> Result<f64>,
 }
 
@@ -55,7 +55,7 @@ const GOALS: [Goal; 25] = [
     }),
 ];
 
-/// Batches in DRAM, as multiples of what the hardware can do.
+/// Batches in DRAM, relative to the roofline.
 const fn roofline(
     filter: &'static str,
     operations: &'static [&'static str],
@@ -73,7 +73,7 @@ const fn roofline(
     }
 }
 
-/// In cache, as multiples of the fastest filter there is.
+/// Filters in cache, relative to sbbf-rs, the fastest peer.
 const fn sbbf(
     filter: &'static str,
     operations: &'static [&'static str],
@@ -92,7 +92,7 @@ const fn sbbf(
     }
 }
 
-/// Faster than another one, whatever is asked.
+/// Faster than a peer, at every size and for every key type.
 const fn ahead(
     filter: &'static str,
     of: &'static str,
@@ -110,7 +110,7 @@ const fn ahead(
     }
 }
 
-/// The cell in which a goal is furthest from being reached.
+/// The cell with the largest ratio relative to the goal.
 struct Worst {
     ratio: f64,
     limit: f64,
@@ -144,7 +144,7 @@ impl Goal {
     }
 }
 
-/// A table of the goals, each with the cell where it is hardest.
+/// Table of the goals, each with its worst cell.
 pub(crate) fn goals(rows: &[Row]) -> Result<String> {
     let groups = Group::all(rows);
     let mut lines = vec![

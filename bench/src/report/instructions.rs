@@ -1,6 +1,6 @@
 //! The instruction counts of `cargo xtask instructions`.
 
-/// The counts that are committed.
+/// Committed counts.
 const COUNTS: &str = include_str!("../../instructions.json");
 
 const COLUMNS: [&str; 7] = [
@@ -13,11 +13,11 @@ const COLUMNS: [&str; 7] = [
     "insert batch",
 ];
 
-/// A table for the documents.
+/// Table of the counts, with one line per filter.
 pub(crate) fn instructions() -> String {
     let mut filters: Vec<&str> = Vec::new();
     for (path, _) in entries() {
-        // "tinyset 1%" has columns, too.
+        // The longest column that the path ends in.
         let names = COLUMNS.iter().filter_map(|end| path.strip_suffix(end));
         let filter = names.min_by_key(|name| name.len()).unwrap_or(path);
         let filter = filter.trim_end();
@@ -49,7 +49,7 @@ pub(crate) fn instructions() -> String {
     lines.join("\n") + "\n"
 }
 
-/// The numbers, one a line.
+/// Paths and their counts.
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     pairs().filter(|(_, value)| value.parse::<f64>().is_ok())
 }

@@ -1,8 +1,8 @@
-//! For programs.
+//! Measurements as JSON.
 
 use super::Row;
 
-/// A list of rows. Nothing in them needs escaping.
+/// A list of rows. No string in them needs escaping.
 pub(crate) fn json(rows: &[Row]) -> String {
     let rows: Vec<String> = rows.iter().map(object).collect();
     format!("[\n{}\n]\n", rows.join(",\n"))

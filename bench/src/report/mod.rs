@@ -1,4 +1,4 @@
-//! What was found, in the forms it is wanted in.
+//! Measurements as tables, figures, JSON and documents.
 
 mod docs;
 mod goals;
@@ -30,18 +30,18 @@ pub(crate) struct Row {
     pub(crate) ns_best: f64,
     pub(crate) ns_median: f64,
     pub(crate) bits_per_key: f64,
-    /// None for the roofline, which answers nothing.
+    /// `None` for the roofline, which is no filter.
     pub(crate) fpr: Option<f64>,
 }
 
 impl Row {
-    /// Whether the rate is above its target by more than chance explains.
+    /// Whether the rate is above its target by more than chance.
     fn misses_target(&self) -> bool {
         self.fpr.is_some_and(|fpr| fpr > 1.2 * self.target_fpr)
     }
 }
 
-/// What can be compared: the rows of one size, type of keys and target.
+/// Comparable rows: one size, key type and target.
 struct Group<'a> {
     size: Size,
     keys: KeyType,
@@ -50,7 +50,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// All groups, in the order they were run.
+    /// All groups, in the order of measurement.
     fn all(rows: &'a [Row]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for row in rows {
@@ -68,7 +68,7 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// What it is called in a sentence.
+    /// Size, key type and target, as text.
     fn place(&self) -> String {
         let (size, keys) = (self.size.name(), self.keys.name());
         format!("{size}, {keys}, {}", percent(self.target))
@@ -85,7 +85,7 @@ impl<'a> Group<'a> {
         filters
     }
 
-    /// The best time of an operation.
+    /// Best time of an operation.
     fn ns(&self, filter: &str, operation: &str, mode: Mode) -> Option<f64> {
         let row = self.rows.iter().find(|row| {
             (row.filter, row.operation, row.mode) == (filter, operation, mode)
@@ -94,9 +94,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// A rate as people read it.
+/// A rate in percent.
 fn percent(rate: f64) -> String {
-    // Two digits of the smallest target.
+    // The smallest target, 0.01 %, keeps two more digits.
     let text = format!("{:.4}", 100.0 * rate);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -1,4 +1,4 @@
-//! A picture for each size.
+//! One figure per size.
 
 use std::path::Path;
 
@@ -10,21 +10,20 @@ use crate::Size;
 use crate::contender::Mode;
 use crate::subject::Result;
 
-/// Colours that people with any kind of colour vision tell apart (Okabe and
-/// Ito's palette).
+/// Okabe and Ito's palette, distinguishable with any kind of colour vision.
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const VERMILION: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(120, 120, 120);
 
-/// Pixels.
+/// Width and height in pixels.
 const SIZE: (u32, u32) = (1000, 460);
 const TEXT: i32 = 13;
 
-/// Filters with more than so many times the bits of the middle one are drawn
-/// at the edge: they would press all others against the axis.
+/// Filters with more than `WIDEST` times the median bits are drawn at the
+/// edge: to scale they would compress all others into a corner.
 const WIDEST: f64 = 1.6;
 
-/// A filter in the picture.
+/// A filter in the figure.
 struct Mark {
     label: String,
     ours: bool,
@@ -33,7 +32,7 @@ struct Mark {
 }
 
 /// Draws nanoseconds per lookup against bits per key, and the roofline, at
-/// the first target there is.
+/// the first target measured.
 pub(crate) fn svg(path: &Path, size: Size, rows: &[Row]) -> Result {
     let groups = Group::all(rows);
     let Some(group) = groups.iter().find(|group| group.size == size) else {
@@ -76,18 +75,18 @@ fn panel(area: &Area<'_>, group: &Group<'_>, mode: Mode) -> Result {
         mark.bits = edge;
     }
     let bits = || marks.iter().map(|mark| mark.bits);
-    // Of both modes, so that the panels can be compared.
+    // Times of both modes: both panels have the same axis.
     let misses = || group.rows.iter().filter(|row| row.operation == "miss");
     let times = || misses().map(|row| row.ns_best);
     let lowest = times().fold(f64::INFINITY, f64::min) / 1.6;
     let highest = times().fold(0.0, f64::max) * 1.6;
     let least = bits().fold(f64::INFINITY, f64::min) - 1.0;
-    // Room for the names.
+    // Space for the labels.
     let most = bits().fold(0.0, f64::max);
     let most = most + 0.35 * (most - least).max(6.0);
     let how = match mode {
         Mode::Single => "one key at a time",
-        Mode::Batch => "in batches where there are any",
+        Mode::Batch => "in batches where supported",
     };
     let title = format!(
         "{}: misses {how}, target {}",
@@ -128,7 +127,7 @@ fn panel(area: &Area<'_>, group: &Group<'_>, mode: Mode) -> Result {
         let (x, y) = chart.backend_coord(&(most, ns));
         labels.push((x - 60, y - TEXT - 2, "roofline"));
     }
-    // The areas of the panels have their own origin, coordinates have not.
+    // Chart coordinates are relative to the figure, drawing to the panel.
     let (left, top) = area.get_base_pixel();
     for (x, y, name) in apart(labels) {
         let style = ("sans-serif", TEXT).into_font().color(&GREY);
@@ -137,7 +136,7 @@ fn panel(area: &Area<'_>, group: &Group<'_>, mode: Mode) -> Result {
     Ok(())
 }
 
-/// Moves labels down until none covers another one.
+/// Moves labels down until no two overlap.
 fn apart(mut labels: Vec<(i32, i32, &str)>) -> Vec<(i32, i32, &str)> {
     labels.sort_by_key(|&(_, y, _)| y);
     let width = |name: &str| 7 * name.len() as i32;

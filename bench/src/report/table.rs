@@ -1,9 +1,9 @@
-//! For people at a terminal.
+//! Measurements as text for a terminal.
 
 use super::{Group, Row, percent};
 use crate::contender::Mode;
 
-/// The operations, in the order of the columns.
+/// Title, operation and mode of each column.
 const COLUMNS: [(&str, &str, Mode); 8] = [
     ("miss", "miss", Mode::Single),
     ("batch", "miss", Mode::Batch),
@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str, Mode); 8] = [
     ("build", "build", Mode::Batch),
 ];
 
-/// One table for each group: the best times, in nanoseconds.
+/// One table per group, of the best times in nanoseconds.
 pub(crate) fn table(rows: &[Row]) -> String {
     Group::all(rows).iter().map(one).collect()
 }

@@ -1,4 +1,4 @@
-//! The kinds of tamis.
+//! Filters of tamis.
 
 use tamis::{Filter as _, Insert};
 
@@ -6,16 +6,16 @@ use super::peers::sbbf_bits_per_key;
 use crate::keys::Item;
 use crate::subject::{Result, Subject};
 
-/// Builds one empty filter after another of a design found once.
+/// Builds empty filters of one design.
 type Make<F> = Box<dyn Fn() -> tamis::Result<F> + Send>;
 
-/// A kind of filter: all that has to be said of a new one.
+/// A kind of filter: its name and design.
 pub(crate) trait Kind {
     const NAME: &'static str;
 
     type Filter: Insert + Clone + Send;
 
-    /// Whether there is something to learn from it at this rate.
+    /// Whether it is measured at this rate.
     fn takes_part(_fpr: f64) -> bool {
         true
     }
@@ -51,8 +51,7 @@ impl Kind for Blocked {
     }
 }
 
-/// A blocked filter in the memory that sbbf-rs needs for the rate: the two
-/// at equal bits per key.
+/// A blocked filter with the bits per key that sbbf-rs needs for the rate.
 pub(crate) struct BlockedAsSbbf;
 
 impl Kind for BlockedAsSbbf {
@@ -82,7 +81,7 @@ impl Kind for Split {
     }
 }
 
-/// With tracking bits: the builder's choice when nothing else is said.
+/// With tracking bits, the builder's default.
 pub(crate) struct Balanced;
 
 impl Kind for Balanced {
@@ -97,7 +96,7 @@ impl Kind for Balanced {
     }
 }
 
-/// Fingerprints, as `build` makes them.
+/// TinySet with default settings.
 pub(crate) struct TinySet;
 
 impl Kind for TinySet {
@@ -110,8 +109,7 @@ impl Kind for TinySet {
     }
 }
 
-/// Fingerprints in the memory that sbbf-rs needs for the rate: the two at
-/// equal bits per key.
+/// TinySet with the bits per key that sbbf-rs needs for the rate.
 pub(crate) struct TinySetAsSbbf;
 
 impl Kind for TinySetAsSbbf {
@@ -119,8 +117,8 @@ impl Kind for TinySetAsSbbf {
 
     type Filter = tamis::TinySet;
 
-    /// At lower rates sbbf-rs needs so much that these would be filters for
-    /// another purpose.
+    /// At lower rates sbbf-rs needs so much memory that a TinySet of that
+    /// size would have a far lower rate.
     fn takes_part(fpr: f64) -> bool {
         fpr >= 0.01
     }
@@ -131,8 +129,8 @@ impl Kind for TinySetAsSbbf {
     }
 }
 
-/// Fingerprints in half lines: a little more memory, and lookups that hardly
-/// ever meet more entries than a word has bits.
+/// TinySet with blocks of 32 bytes: a little more memory, and blocks that
+/// rarely have more than 64 entries.
 pub(crate) struct HalfTinySet;
 
 impl Kind for HalfTinySet {
@@ -140,7 +138,7 @@ impl Kind for HalfTinySet {
 
     type Filter = tamis::TinySet;
 
-    /// At lower rates whole lines are never that full.
+    /// At lower rates 64-byte blocks rarely have more than 64 entries.
     fn takes_part(fpr: f64) -> bool {
         fpr >= 0.01
     }
@@ -151,7 +149,7 @@ impl Kind for HalfTinySet {
     }
 }
 
-/// Fingerprints that can be removed.
+/// TinySet with removals.
 pub(crate) struct RemovableTinySet;
 
 impl Kind for RemovableTinySet {

@@ -1,5 +1,4 @@
-//! What a user would install instead, with each crate's own hash function
-//! where it has one.
+//! Filters of other crates, each with its own hash function if it has one.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::BuildHasher;
@@ -10,10 +9,10 @@ use tamis::KeyHasher;
 use crate::keys::{AnyItem, Item};
 use crate::subject::{Result, Subject};
 
-/// The same hash functions in every run, where a crate takes a seed.
+/// Seed of the crates that take one: every run has the same hash functions.
 const SEED: u128 = 0x0074_616d_6973;
 
-/// `fastbloom`: a Bloom filter whose bits are anywhere.
+/// `fastbloom`: a standard Bloom filter, not blocked.
 pub(crate) struct FastBloom(fastbloom::BloomFilter);
 
 impl Subject for FastBloom {
@@ -51,7 +50,7 @@ impl Subject for FastBloom {
     }
 }
 
-/// The same with atomic words.
+/// `fastbloom` with atomic words.
 pub(crate) struct AtomicFastBloom(fastbloom::AtomicBloomFilter);
 
 impl Subject for AtomicFastBloom {
@@ -106,15 +105,15 @@ struct Line {
     _bytes: [u8; sbbf_rs::ALIGNMENT],
 }
 
-#[expect(unsafe_code, reason = "the crate forgot to say so")]
-// SAFETY: the only field that is not `Send` by itself is a reference to one
-// of the crate's sets of functions: statics of types without a field.
+#[expect(unsafe_code, reason = "the crate lacks this implementation")]
+// SAFETY: the only field that is not `Send` is a reference to one of the
+// crate's tables of functions: statics of types without a field.
 unsafe impl Send for Sbbf {}
 
 impl Subject for Sbbf {
     const NAME: &'static str = "sbbf-rs";
 
-    /// The number of buckets.
+    /// Number of buckets.
     type Design = usize;
 
     fn design(items: u64, fpr: f64) -> Result<Option<usize>> {
@@ -138,8 +137,8 @@ impl Subject for Sbbf {
     #[expect(unsafe_code, reason = "the crate has no other interface")]
     fn insert_hash(&mut self, hash: u64) {
         let buffer = self.lines.as_mut_ptr().cast();
-        // SAFETY: a `Line` is aligned to `ALIGNMENT`; `empty` made room for
-        // `buckets` buckets, and there is at least one.
+        // SAFETY: a `Line` is aligned to `ALIGNMENT`, and `empty` allocated
+        // at least `buckets * BUCKET_SIZE` bytes, with `buckets >= 1`.
         unsafe { self.functions.insert(buffer, self.buckets, hash) };
     }
 
@@ -162,11 +161,11 @@ impl Subject for Sbbf {
     }
 }
 
-/// The bits per key with which a split block filter reaches a rate.
+/// Bits per key with which a split block filter reaches a rate.
 ///
 /// A bucket of 256 bits has a Poisson number of keys, each of which sets one
-/// bit in each of its eight words; a false positive finds its own eight bits
-/// set.
+/// bit in each of the bucket's eight words. A key is a false positive if its
+/// eight bits are set.
 pub(crate) fn sbbf_bits_per_key(fpr: f64) -> f64 {
     let rate = |bits_per_key: f64| {
         let load = 256.0 / bits_per_key;
@@ -190,8 +189,8 @@ pub(crate) fn sbbf_bits_per_key(fpr: f64) -> f64 {
     high
 }
 
-/// `bloomfilter`: a Bloom filter over SipHash. It takes no hashes, so a
-/// pre-hashed key is hashed once more. A filter holds keys of one type.
+/// `bloomfilter`: a Bloom filter with SipHash. It takes no hashes, so a
+/// hashed key is hashed again. A filter holds keys of one type.
 pub(crate) struct BloomFilter(bloomfilter::Bloom<AnyItem>);
 
 impl Subject for BloomFilter {
@@ -231,8 +230,8 @@ impl Subject for BloomFilter {
     }
 }
 
-/// `qfilter`: a rank-select quotient filter. Its slots are a power of two,
-/// at most 95 % full, and its rates powers of a half.
+/// `qfilter`: a rank-select quotient filter. The number of its slots is a
+/// power of two, at most 95 % are full, and its rates are powers of 1/2.
 pub(crate) struct QFilter(qfilter::Filter);
 
 impl Subject for QFilter {
@@ -269,7 +268,8 @@ impl Subject for QFilter {
         self.0.contains(key)
     }
 
-    /// The documented way to fill an empty filter at once is in order.
+    /// Inserts into an empty filter in sorted order, as the crate's
+    /// documentation recommends.
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
         if !self.0.is_empty() {
             for &hash in hashes {
@@ -301,33 +301,33 @@ impl Subject for QFilter {
     }
 }
 
-/// `cuckoofilter`: fingerprints of 8 bits in buckets of four, and a power of
-/// two of them. It takes no hashes, so a pre-hashed key is hashed once more.
+/// `cuckoofilter`: 8-bit fingerprints in a power of two of buckets of four.
+/// It takes no hashes, so a hashed key is hashed again.
 pub(crate) struct CuckooFilter(cuckoofilter::CuckooFilter<DefaultHasher>);
 
 impl CuckooFilter {
     /// Past this load an insertion may fail.
     const MAX_LOAD: f64 = 0.95;
-    /// Bits per key beyond which nobody would look for a lower rate in
-    /// emptier buckets.
+    /// Largest size considered: emptier buckets have a lower rate, at a
+    /// cost out of proportion.
     const MAX_BITS_PER_KEY: u64 = 64;
-    /// Bits of a fingerprint; one of the values means an empty place.
+    /// Bits of a fingerprint. One of its values marks an empty slot.
     const BITS: u64 = 8;
     const VALUES: f64 = 255.0;
-    /// Fingerprints a lookup compares when all places are full.
+    /// Fingerprints that a lookup compares if all slots are full.
     const COMPARED: f64 = 8.0;
 }
 
 impl Subject for CuckooFilter {
     const NAME: &'static str = "cuckoofilter";
 
-    /// The number of places.
+    /// Number of slots.
     type Design = usize;
 
     /// With 8 bits the rate is about 3 % in a full filter, and half of that
-    /// in one twice as large. Where even `MAX_BITS_PER_KEY` are not enough
-    /// for the rate it gets the smallest size that holds the keys, and the
-    /// report shows that it misses the target.
+    /// in one twice as large. If `MAX_BITS_PER_KEY` are not enough for the
+    /// rate, the filter has the smallest size that holds the keys, and the
+    /// report marks that it misses the target.
     fn design(items: u64, fpr: f64) -> Result<Option<usize>> {
         let least = (items as f64 / Self::MAX_LOAD).ceil() as usize;
         let smallest = least.next_power_of_two();
@@ -370,17 +370,17 @@ impl Subject for CuckooFilter {
     }
 }
 
-/// `xorf`: binary fuse filters, built once from all keys. They take 64-bit
-/// keys only, which they mix themselves; strings are hashed with XXH3.
+/// `xorf`: binary fuse filters, built once from all keys. They mix 64-bit
+/// keys and take no others; strings are hashed with XXH3.
 pub(crate) struct Fuse<F> {
     keys: Vec<u64>,
     filter: Option<F>,
     hasher: KeyHasher,
 }
 
-/// The fingerprint sizes of fuse filters.
+/// Fingerprint sizes of fuse filters.
 pub(crate) trait FuseFilter: xorf::Filter<u64> + Send + Sized {
-    /// The rates it is the smallest one for.
+    /// Rates for which it is the smallest fuse filter.
     const RATES: RangeInclusive<f64>;
 
     fn build(keys: &[u64]) -> std::result::Result<Self, &'static str>;
@@ -406,7 +406,7 @@ impl<F: FuseFilter> Subject for Fuse<F> {
     const NAME: &'static str = "xorf";
     const STATIC: bool = true;
 
-    /// The number of keys.
+    /// Number of keys.
     type Design = usize;
 
     fn design(items: u64, fpr: f64) -> Result<Option<usize>> {
