@@ -80,7 +80,7 @@ impl Plan {
     }
 }
 
-/// What is looked up: the same keys for every contender.
+/// Keys to look up, the same for every contender.
 pub(crate) struct Queries {
     lookup: Lookup,
     keys: QueryKeys,

@@ -1,5 +1,4 @@
-//! Histories on balanced filters of every design, beside a set that
-//! remembers everything.
+//! Histories on balanced filters of every design, compared with a set.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -21,7 +20,7 @@ enum Op {
     InsertParallel(Vec<u16>, u8),
     SaveAndLoad,
     MergeSelf,
-    Ask(Vec<u16>),
+    Lookup(Vec<u16>),
 }
 
 #[derive(Debug, Arbitrary)]
@@ -34,11 +33,11 @@ struct History {
 const SIZES: [f64; 3] = [6.0, 14.0, 30.0];
 const TRACKING: [u32; 3] = [0, 1, 16];
 
-/// Every design once: predicting one takes longer than a history.
+/// Design `number`, computed once: a prediction takes longer than a history.
 fn design(number: u8) -> &'static BalancedBuilder {
-    static KNOWN: [OnceLock<BalancedBuilder>; 256] =
+    static DESIGNS: [OnceLock<BalancedBuilder>; 256] =
         [const { OnceLock::new() }; 256];
-    KNOWN[usize::from(number)].get_or_init(|| {
+    DESIGNS[usize::from(number)].get_or_init(|| {
         let mut rest = usize::from(number);
         let mut digit = |base: usize| {
             let digit = rest % base;
@@ -110,7 +109,7 @@ fuzz_target!(|history: History| {
                 assert!(any.fold().is_err());
                 assert_eq!(any.to_bytes(), filter.to_bytes());
             }
-            Op::Ask(keys) => {
+            Op::Lookup(keys) => {
                 let batch = filter.contains_batch(&keys);
                 for (key, found) in keys.iter().zip(batch) {
                     assert_eq!(found, filter.contains(key));

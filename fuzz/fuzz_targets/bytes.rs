@@ -1,7 +1,7 @@
-//! Any bytes at all: an error, or a filter that answers without panicking.
+//! Arbitrary bytes: an error, or a filter that answers without panicking.
 //!
-//! Random bytes never get past the magic and the checksum of the header, so
-//! every input is tried as it is and once more with both made right.
+//! Random bytes never pass the checks of the header's magic and checksum, so
+//! every input is tried unchanged and with both corrected.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,13 +10,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"\x89TAMIS\r\n";
 const ALIGN: usize = 64;
-/// Where the header says how long the file is, how long it is itself, and
-/// how much of that is geometry and section table.
+/// Offsets of the header's fields: bytes of the file, of the header and of
+/// the geometry, and the number of sections.
 const FILE_BYTES: usize = 32;
 const HEADER_BYTES: usize = 64;
 const GEOMETRY_BYTES: usize = 66;
 const SECTIONS: usize = 68;
-/// Fields before the geometry, an entry of the section table, the checksum.
+/// Bytes before the geometry, of a section table's entry, of the checksum.
 const FIXED: usize = 72;
 const ENTRY: usize = 32;
 const CHECKSUM: usize = 8;
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Everything a reader may do with a file.
+/// Every operation on an opened file.
 fn survive(bytes: &[u8]) -> Result<()> {
     let view = AnyFilter::from_bytes(bytes)?;
     let mut hashes = vec![0, 1, u64::MAX, 1 << 63];
@@ -63,11 +63,11 @@ fn survive(bytes: &[u8]) -> Result<()> {
     if verified.is_ok() {
         assert_eq!(written, bytes, "a file verified is not the one written");
     }
-    // What was written is a file, whatever it was made from.
+    // Written bytes can be opened, also if the input did not verify.
     let again = AnyFilter::from_bytes(&written[..])?;
     again.contains_hash_batch(&hashes, &mut found);
 
-    // The owner may change it, too.
+    // An owned copy can be changed.
     for &hash in &hashes {
         owned.insert_hash(hash);
         assert!(owned.contains_hash(hash));
@@ -88,9 +88,9 @@ fn survive(bytes: &[u8]) -> Result<()> {
     verified
 }
 
-/// The input with a right magic, version, header length, file length and
-/// header checksum; with `sections`, also with sections that lie one behind
-/// the other up to the end of the file and have right checksums.
+/// The input with correct magic, version, header length, file length and
+/// header checksum. With `sections`, also with consecutive sections up to
+/// the end of the file and their checksums.
 fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
     if input.len() < FIXED {
         return None;
@@ -107,7 +107,7 @@ fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
     if header > bytes.len() {
         return None;
     }
-    // One that needs more than 16 bits stays wrong, as it must.
+    // A length above 16 bits cannot be corrected and must be refused.
     put(&mut bytes, HEADER_BYTES, &(header as u16).to_le_bytes());
     if sections {
         let mut end = header;

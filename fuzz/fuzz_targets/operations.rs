@@ -1,5 +1,5 @@
-//! Histories of everything that can be done to a filter, on every kind and
-//! geometry, beside a set that remembers everything.
+//! Histories of all operations on every Bloom kind and geometry, compared
+//! with a set.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -19,8 +19,7 @@ enum Sort {
     Split,
 }
 
-/// How a filter is made. Sizes are small: the fuzzer should fill filters,
-/// not memory.
+/// Settings of a filter. Sizes are small, so that short inputs fill it.
 #[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
 struct Recipe {
     sort: Sort,
@@ -38,18 +37,18 @@ enum Op {
     InsertBatch(Vec<u16>),
     InsertParallel(Vec<u16>, u8),
     InsertParallelIter(Vec<u16>, u8),
-    /// With a filter of the same settings.
+    /// Merge with a filter of the same settings.
     MergeSame(Vec<u16>),
-    /// With what it was itself.
+    /// Merge with a copy of itself.
     MergeSelf,
-    /// With a filter of other settings, which is mostly refused.
+    /// Merge with a filter of any settings, which is usually refused.
     MergeOther(Recipe, Vec<u16>),
     Fold,
     SaveAndLoad {
         misalign: u8,
     },
     Share(Vec<u16>, Vec<u16>),
-    Ask(Vec<u16>),
+    Lookup(Vec<u16>),
 }
 
 #[derive(Debug, Arbitrary)]
@@ -68,13 +67,13 @@ impl Recipe {
     }
 }
 
-/// The filter of a recipe, if its settings make one.
+/// The filter of a recipe, unless its settings are refused.
 macro_rules! build {
     ($kind:ident, $recipe:expr) => {{
         let recipe: Recipe = $recipe;
         $kind::builder()
             .items(u64::from(recipe.items) % 2048)
-            // 4 to 67.75: fewer make the theory think for milliseconds.
+            // 4 to 67.75: below that the theory takes milliseconds.
             .bits_per_key(4.0 + f64::from(recipe.bits) * 0.25)
             .probes(u32::from(recipe.probes % 34))
             .block_bits(if recipe.wide { 512 } else { 256 })
@@ -96,16 +95,15 @@ fn threads(count: u8) -> NonZero<usize> {
     NonZero::new(usize::from(count % 4) + 1).expect("at least one")
 }
 
-/// Counts as a filter does: a count that has doubled 64 times stays at its
-/// end instead of starting again.
+/// Saturating count, as in a filter: doubling 64 times must not wrap.
 fn add(items: &mut u64, more: usize) {
     *items = items.saturating_add(more as u64);
 }
 
-/// Bytes in front of the blocks.
+/// Bytes before the blocks.
 const HEADER: usize = 128;
 
-/// One function a kind: the types are too different for a generic one.
+/// One function per kind: no trait has all of the operations.
 macro_rules! history {
     ($name:ident, $kind:ident) => {
         fn $name(history: History) {
@@ -224,9 +222,9 @@ macro_rules! history {
                                     }
                                 })
                             });
-                            // The scope would wait for the closures only;
-                            // what a thread frees at its very end would
-                            // look like a leak.
+                            // Joins explicitly: the scope waits only for
+                            // the closures, and memory that a thread frees
+                            // at its end would be reported as a leak.
                             for thread in running {
                                 thread.join().expect("no panic");
                             }
@@ -237,7 +235,7 @@ macro_rules! history {
                         model.extend(right);
                         filter = $kind::from(shared);
                     }
-                    Op::Ask(keys) => {
+                    Op::Lookup(keys) => {
                         let batch = filter.contains_batch(&keys);
                         assert_eq!(batch.len(), keys.len());
                         for (key, found) in keys.iter().zip(batch) {
@@ -254,7 +252,7 @@ macro_rules! history {
             filter.verify().expect("never damaged");
             let all: Vec<u16> = model.iter().copied().collect();
             assert!(filter.contains_batch(&all).iter().all(|&found| found));
-            // However it came about: these are the bits of these keys.
+            // The bits depend on the keys alone, not on the history.
             let mut direct = empty;
             for _ in 0..folds {
                 direct = direct.fold().expect("folded before");

@@ -1,5 +1,5 @@
-//! Histories of TinySets of every sort beside a multiset, and blocks of any
-//! bytes at all.
+//! Histories of TinySets of every sort, compared with a multiset, and blocks
+//! of arbitrary bytes.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ enum Mode {
     Removable,
 }
 
-/// How a filter is made. Few blocks: they should fill.
+/// Settings of a filter. It has few blocks, so that short inputs fill them.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 struct Recipe {
     mode: Mode,
     items: u8,
     sort: Sort,
-    /// Without limit, or only up to loads that blocks are made for.
+    /// Whether loads may exceed those that blocks are designed for.
     overload: bool,
 }
 
@@ -35,13 +35,18 @@ struct Recipe {
 enum Sort {
     Line,
     Half,
-    TwoLevel { wide: bool },
-    Free { block_bits: u8, chains: u8 },
-    /// Lines in which heads are placed.
+    TwoLevel {
+        wide: bool,
+    },
+    Free {
+        block_bits: u8,
+        chains: u8,
+    },
+    /// Lines with reversed heads.
     Crowded,
 }
 
-/// Keys from a first one on, so that a short input fills blocks.
+/// Consecutive keys, so that a short input fills blocks.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 struct Keys {
     first: u16,
@@ -60,12 +65,12 @@ enum Op {
     Insert(u16),
     InsertBatch(Keys),
     InsertParallel(Keys, u8),
-    /// Of the keys inserted, the one that is next to this.
+    /// Remove the first inserted key from this one on.
     Remove(u16),
     RemoveMany(Keys),
-    /// Some go, and about as many come.
+    /// Remove keys, and insert about the same number.
     Replace(Keys, Keys),
-    /// A key that may not be there.
+    /// Remove a key that may be absent.
     RemoveAbsent(u16),
     MergeWith(Keys),
     MergeSelf,
@@ -75,7 +80,7 @@ enum Op {
         misalign: u8,
     },
     Rebuild,
-    Ask(Keys),
+    Lookup(Keys),
 }
 
 #[derive(Debug)]
@@ -84,26 +89,26 @@ enum Input<'a> {
         recipe: Recipe,
         ops: Vec<Op>,
     },
-    /// Instead of the blocks that insertions would have made.
+    /// A filter whose blocks have arbitrary bytes.
     Blocks {
         recipe: Recipe,
         grown: bool,
-        /// If not 0, half of the blocks are made a second level.
+        /// If not 0, half of the blocks become a second level.
         cap: u8,
         items: u16,
         keys: [u64; 4],
-        /// What is behind `bytes`: nothing, or more or fewer ones by chance,
-        /// so that a short input reaches all of a block.
+        /// Seed and density of random bytes behind `bytes`, so that a short
+        /// input reaches all of a block; zeros if `None`.
         noise: Option<(u64, u8)>,
         bytes: &'a [u8],
     },
 }
 
-/// Longer histories take longer without saying more.
+/// Longer histories take longer and find no more.
 const MOST_OPS: usize = 60;
 
-/// Not derived, because operations should go on to the end of the input: a
-/// derived list ends with every second element.
+/// Manual impl: operations go on to the end of the input, while a derived
+/// list ends at each element with probability 1/2.
 impl<'a> Arbitrary<'a> for Input<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         let recipe = u.arbitrary()?;
@@ -126,20 +131,21 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// Of half lines and of lines; designing them takes longer than a history.
+/// Two-level designs with blocks of 256 and 512 bits, computed once: a
+/// design takes longer than a history.
 fn two_levels() -> &'static [TinySetBuilder; 2] {
     static DESIGNS: OnceLock<[TinySetBuilder; 2]> = OnceLock::new();
     DESIGNS.get_or_init(|| {
         [256, 512].map(|block_bits| {
             let builder = TinySet::builder().block_bits(block_bits);
             let builder = builder.fpr(0.0005).two_level();
-            builder.resolve().expect("there is a design")
+            builder.resolve().expect("a design exists")
         })
     })
 }
 
 impl Recipe {
-    /// The filter, if its settings make one.
+    /// The filter, unless its settings are refused.
     fn build(self) -> Option<TinySet> {
         let builder =
             TinySet::builder().items(u64::from(self.items)).bits_per_key(12.0);
@@ -163,16 +169,16 @@ impl Recipe {
     }
 }
 
-/// A filter beside a multiset.
+/// A filter and a multiset with the same keys.
 struct Beside {
     filter: TinySet,
-    /// The same number of blocks, without keys.
+    /// An empty filter with the same number of blocks.
     empty: TinySet,
     mode: Mode,
     overload: bool,
     two_level: bool,
     model: BTreeMap<u16, u64>,
-    /// Insertions less removals, as counted by the filter.
+    /// Insertions minus removals, as counted by the filter.
     items: u64,
 }
 
@@ -184,8 +190,8 @@ impl Beside {
         }
     }
 
-    /// Most of what can go wrong does so before blocks are so full that
-    /// they are taken apart for everything.
+    /// Whether the load is beyond the fast paths. Without `overload`
+    /// histories stay below: fuller blocks are decoded by every operation.
     fn is_full(&self) -> bool {
         let bits = u64::from(self.filter.block_bits());
         let most = if self.overload { bits } else { bits / 7 };
@@ -197,7 +203,7 @@ impl Beside {
         self.inserted(keys);
     }
 
-    /// Takes back an insertion of the first key from this one on.
+    /// Removes the first inserted key from `from` on.
     fn remove(&mut self, from: u16) {
         let mut keys = self.model.range(from..).chain(&self.model);
         let Some((&key, _)) = keys.next() else { return };
@@ -230,7 +236,7 @@ impl Beside {
         self.inserted(keys);
     }
 
-    /// The rate that was said before is the rate.
+    /// Compares the rate with an earlier prediction.
     fn expect(&self, predicted: f64) {
         let found = self.filter.stats().expected_fpr;
         assert!((found - predicted).abs() < 1e-9, "{found} {predicted}");
@@ -341,7 +347,7 @@ impl Beside {
                 });
                 self.filter = self.filter.rebuilt(keys).expect("small");
             }
-            Op::Ask(keys) => {
+            Op::Lookup(keys) => {
                 let keys = keys.all();
                 let batch = self.filter.contains_batch(&keys);
                 for (key, found) in keys.iter().zip(batch) {
@@ -363,7 +369,7 @@ impl Beside {
         }
     }
 
-    /// What is too slow to look at after every step.
+    /// Checks that are too slow after every operation.
     fn check_counts(&self) {
         for (key, &count) in &self.model {
             assert!(self.filter.contains(key), "lost {key}");
@@ -395,10 +401,10 @@ fn history(recipe: Recipe, ops: Vec<Op>) {
     beside.filter.verify().expect("never damaged");
 }
 
-/// Bytes in front of the blocks.
+/// Bytes before the blocks.
 const HEADER: usize = 192;
-/// Where the header counts the keys, where it has its own length and that of
-/// the geometry, and where that has the blocks of both levels and the cap.
+/// Offsets of header fields: number of keys, bytes of the header and of the
+/// geometry, blocks of both levels, cap.
 const ITEMS: usize = 40;
 const HEADER_BYTES: usize = 64;
 const GEOMETRY_BYTES: usize = 66;
@@ -406,7 +412,7 @@ const BLOCKS: usize = 72;
 const SECOND_BLOCKS: usize = 80;
 const CAP: usize = 100;
 
-/// A file with these blocks, all checksums right.
+/// A file with these blocks and correct checksums.
 fn file_of(filter: &TinySet, cap: u8, items: u64, blocks: &[u8]) -> Vec<u8> {
     let mut bytes = filter.to_bytes();
     let half = |at: usize| {
@@ -435,7 +441,7 @@ fn file_of(filter: &TinySet, cap: u8, items: u64, blocks: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// SplitMix64, with some of the ones taken away or added.
+/// Fills with SplitMix64; `density` removes or adds ones.
 fn fill(blocks: &mut [u8], seed: u64, density: u8) {
     let mut state = seed;
     for bytes in blocks.chunks_mut(2) {
@@ -458,12 +464,12 @@ fn fill(blocks: &mut [u8], seed: u64, density: u8) {
     }
 }
 
-/// What anyone may do with a file: an answer or an error, and no key is lost
-/// that was inserted afterwards.
+/// Every operation on an opened file: an answer or an error, and every key
+/// inserted afterwards is found.
 fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
-    // An error only if there cannot be two levels of such blocks.
+    // Refused only if such blocks cannot form two levels.
     let view = TinySet::from_bytes(bytes)?;
-    // Those of entries, as if they were there.
+    // Hashes that belong to stored entries.
     let stored = view.stored().take(40).map(|entry| {
         let share = u128::from(entry.block) << 64
             | u128::from(entry.fingerprint) << (64 - entry.bits.clamp(1, 63));
@@ -478,7 +484,7 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
     }
     let verified = view.verify();
     if verified.is_ok() {
-        // Sound blocks are read in the same way by all.
+        // All kernels decode a valid block to the same entries.
         for (&hash, &found) in hashes.iter().zip(&found) {
             assert_eq!(view.count_hash(hash) != Some(0), found);
         }
@@ -492,7 +498,7 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
         owned.insert_hash(hash);
         assert!(owned.contains_hash(hash), "lost {hash:#x}");
     }
-    // Two levels do none of what follows.
+    // Two-level filters support none of the following.
     owned.merge(&view)?;
     let grown = owned.grow()?;
     for &hash in &hashes {

@@ -1,22 +1,22 @@
-//! The hot paths of tamis, one after another, between calls of [`mark`]:
-//! what callgrind counts between two marks is one path.
+//! Hot paths of tamis, each between two calls of [`mark`], where callgrind
+//! starts a new count.
 //!
-//! `cargo xtask instructions` runs it.
+//! Run by `cargo xtask instructions`.
 
 use std::hint::black_box;
 
 use tamis::{Balanced, Blocked, Bloom, Filter, Insert, Split, TinySet};
 
-/// Operations on each path: enough that the odd instruction around the loop
-/// does not show, few enough for the first-level cache and for callgrind.
+/// Operations on each path: enough that instructions outside the loop are
+/// negligible, few enough for the L1 cache and for callgrind.
 const OPERATIONS: u64 = 1 << 14;
 
-/// Absent keys that are counted one by one.
+/// Absent keys that are counted separately.
 const KEYS_ALONE: usize = 16;
 
-/// Bits per key of a filter with a rate of about 1 %.
+/// Bits per key of a Bloom filter with a rate of about 1 %.
 const BITS: f64 = 10.0;
-/// Bits per key from which on a balanced filter pays.
+/// Smallest bits per key at which a balanced filter pays.
 const BALANCED_BITS: f64 = 20.0;
 
 fn main() -> tamis::Result<()> {
@@ -47,8 +47,8 @@ fn main() -> tamis::Result<()> {
     paths("balanced", || balanced.clone().items(items).build())
 }
 
-/// All paths of one kind. The filter is filled on the first one, so that the
-/// others find it as full as it was meant to be.
+/// All paths of one kind. The first path fills the filter, so the others
+/// run at the load the filter was designed for.
 fn paths<F: Insert>(
     name: &str,
     build: impl Fn() -> tamis::Result<F>,
@@ -66,8 +66,8 @@ fn paths<F: Insert>(
             filter.contains_hash_batch(black_box(hashes), &mut found);
         });
     }
-    // One key as often as there are others: the least of these is the path
-    // that most keys take, of whatever is rare nothing in it.
+    // Each key repeated for a whole batch: the minimum over the keys is the
+    // fast path, without any rare branch.
     for &hash in &others[..KEYS_ALONE] {
         let same = vec![hash; others.len()];
         count(&format!("{name} miss batch least"), || {
@@ -105,14 +105,14 @@ fn count(path: &str, run: impl FnOnce()) {
     mark();
 }
 
-/// Where callgrind starts a new count. Its name is given to it.
+/// Function at whose calls callgrind starts a new count, by its name.
 #[inline(never)]
 fn mark() {
     black_box(());
 }
 
-/// The instruction set tamis takes here; the counts of another one are not
-/// comparable.
+/// Instruction set that tamis uses on this machine. Counts of different
+/// sets are not comparable.
 fn backend() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
@@ -121,7 +121,7 @@ fn backend() -> &'static str {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt");
-        // Of a valgrind that knows them.
+        // Under a valgrind that supports AVX-512.
         let wide = is_x86_feature_detected!("avx512vbmi2");
         if all {
             return if wide { "avx512" } else { "avx2" };
@@ -130,7 +130,7 @@ fn backend() -> &'static str {
     "scalar"
 }
 
-/// So many hashes, the same in every run: SplitMix64.
+/// [`OPERATIONS`] hashes by SplitMix64, the same in every run.
 fn hashes(start: u64) -> Vec<u64> {
     let hash = |number: u64| {
         let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! Experiments and plots: what the documents show, drawn again on demand.
+//! Experiments, and the figures of the documents.
 
 mod balanced_tinyset;
 mod plots;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Draw and measure what the documents show.
+/// Run the experiments and draw the figures of the documents
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -19,19 +19,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Draw the pictures of the documents, from theory and measurement
+    /// Draw the figures of the documents, from theory and measurement
     Plots {
-        /// Where to put them
+        /// Directory of the figures
         #[arg(long, default_value = "docs/img")]
         directory: PathBuf,
     },
-    /// Compare summaries of multilevel tables with the fast hash table
+    /// Compare summaries of multilevel tables with the fast hash table of
+    /// Song et al.
     Summaries {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Measure fingerprint blocks in levels that refuse keys
+    /// Measure TinySets under multilevel placement
     BalancedTinyset {
         /// Print JSON
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! The pictures of the documents.
+//! Figures of the documents.
 
 use std::error::Error;
 use std::ops::Range;
@@ -13,15 +13,14 @@ use tamis_theory::{Prediction, blocked, split, standard};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// A kind of filter in a picture.
+/// A kind of filter in a figure.
 struct Curve {
     name: &'static str,
     colour: RGBColor,
     at: fn(f64) -> tamis_theory::Result<Prediction>,
 }
 
-/// Colours that people with any kind of colour vision tell apart (Okabe and
-/// Ito's palette).
+/// Okabe and Ito's palette, distinguishable with any kind of colour vision.
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const VERMILION: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(120, 120, 120);
@@ -68,7 +67,7 @@ fn canvas(path: &Path) -> Result<Canvas<'_>> {
     Ok(root)
 }
 
-/// Bits per key against something on a logarithmic axis.
+/// A chart of bits per key and a logarithmic axis.
 fn chart<'a, 'b>(
     root: &'a Canvas<'b>,
     bits: Range<f64>,
@@ -139,8 +138,8 @@ fn fpr_by_bits(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Keys in each measured filter: enough that one run tells, few enough that
-/// drawing takes seconds.
+/// Keys in each measured filter: enough for one run, few enough to draw
+/// within seconds.
 const KEYS: u32 = 300_000;
 /// Bits per key at which filters are measured.
 const MEASURED: [f64; 7] = [10.0, 14.0, 18.0, 22.0, 26.0, 32.0, 38.0];
@@ -199,7 +198,7 @@ const RIVALS: [Rival; 3] = [
 const PAPER: list::Scheme =
     list::Scheme::Multilevel { access_budget: 1.2, choices: 3 };
 
-/// Rates relative to blocked: when balancing pays.
+/// Rates relative to blocked.
 fn balanced(path: &Path) -> Result<()> {
     let root = canvas(path)?;
     let what = "false-positive rate, blocked = 1";

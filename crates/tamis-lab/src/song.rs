@@ -1,28 +1,28 @@
 //! The fast hash table of Song, Dharmapurikar, Turner and Lockwood, *Fast
 //! Hash Table Lookup Using Extended Bloom Filter: An Aid to Network
-//! Processing*, with its basic pruning: what summaries are compared with.
+//! Processing*, with its basic pruning: the baseline of summaries.
 //!
-//! Every key is hashed to k buckets, and a small counter of each bucket says
-//! how many keys were. The key itself is kept only in the first of its
-//! buckets, by address, with the smallest counter, and that is where a
-//! lookup goes. Here it is built once from all keys: inserting one later
-//! would move others, and removing one needs a copy of the table before it
-//! was pruned.
+//! Every key is hashed to k buckets, and each bucket has a small counter of
+//! the keys hashed to it. The key itself is stored only in that of its
+//! buckets with the smallest counter, of equals in the one with the lowest
+//! address, and a lookup reads only that bucket. The table is built once
+//! from all keys: a later insertion would move other keys, and a removal
+//! needs a copy of the table before pruning.
 
 use tamis::KeyHasher;
 
 /// A pruned table.
 pub(crate) struct FastHashTable {
     hashers: Vec<KeyHasher>,
-    /// Keys hashed to each bucket. Real ones have three bits, and more is
-    /// said as the most they can say.
+    /// Keys hashed to each bucket, saturating at three bits.
     counters: Vec<u8>,
-    /// Where the keys of each bucket start, and all keys by bucket.
+    /// Index in `keys` of each bucket's first key.
     starts: Vec<u32>,
+    /// All keys, ordered by bucket.
     keys: Vec<u64>,
 }
 
-/// What a lookup found, and how many buckets it read.
+/// Result of a lookup, and the number of buckets read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lookup {
     pub(crate) found: bool,
@@ -34,7 +34,7 @@ pub(crate) const COUNTER_BITS: u32 = 3;
 const MOST: u8 = (1 << COUNTER_BITS) - 1;
 
 impl FastHashTable {
-    /// A table of `keys`, all different, each hashed to `choices` buckets.
+    /// A table of distinct `keys`, each hashed to `choices` buckets.
     pub(crate) fn new(
         keys: &[u64],
         buckets: u32,
@@ -87,15 +87,15 @@ impl FastHashTable {
     }
 
     fn chosen(&self, key: u64) -> usize {
-        // Of equals the one with the lowest address, as the scheme has it.
-        // Keys then meet more often than if the order of the hashes
-        // decided, because all of them prefer low addresses.
+        // Ties go to the lowest address, as in the paper. Keys then share a
+        // bucket more often than with ties by order of the hashes, because
+        // all of them prefer low addresses.
         let counted = self.buckets(key).map(|i| (self.counters[i], i));
         counted.min().map_or(0, |(_, bucket)| bucket)
     }
 
-    /// Looks a key up: the counters tell the one bucket to read, or that
-    /// there is none.
+    /// Looks a key up. The counters select one bucket; if its counter is
+    /// zero, the key is absent without a read.
     pub(crate) fn look_up(&self, key: u64) -> Lookup {
         let bucket = self.chosen(key);
         if self.counters[bucket] == 0 {
@@ -110,14 +110,14 @@ impl FastHashTable {
         &self.keys[start..end]
     }
 
-    /// Buckets with more than one key, each of which needs a second read
-    /// where a bucket has room for one.
+    /// Buckets with more than one key. Each needs a second read if a bucket
+    /// has one slot.
     pub(crate) fn crowded(&self) -> usize {
         self.starts.windows(2).filter(|pair| pair[1] - pair[0] > 1).count()
     }
 }
 
-/// The share of strangers that read a bucket of one table.
+/// Share of absent keys for which a lookup reads a bucket.
 pub(crate) fn false_positives(
     items: u64,
     buckets: u32,
@@ -130,8 +130,8 @@ pub(crate) fn false_positives(
     reads.map(u64::from).sum::<u64>() as f64 / strangers as f64
 }
 
-/// In how many of so many tables, of keys of their own, some bucket has more
-/// than one key.
+/// Number of tables, of `trials` with different keys, in which some bucket
+/// has more than one key.
 pub(crate) fn failures(
     items: u64,
     buckets: u32,
@@ -160,7 +160,7 @@ mod tests {
         for key in &keys {
             let expected = Lookup { found: true, reads: 1 };
             assert_eq!(table.look_up(*key), expected);
-            // In the first by address of its least crowded buckets.
+            // Lowest address among the buckets with the smallest counter.
             let mut buckets: Vec<usize> = table.buckets(*key).collect();
             buckets.sort_unstable();
             buckets.sort_by_key(|bucket| table.counters[*bucket]);
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// The chance that no counter of an absent key is zero.
+    /// Probability that no counter of an absent key is zero.
     fn predicted(items: u64, buckets: u32, choices: u32) -> f64 {
         let throws = items as f64 * f64::from(choices);
         let empty = throws * (-1.0 / f64::from(buckets)).ln_1p();
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn strangers_read_as_often_as_predicted() {
-        let (items, buckets, asked) = (10_000, 65_536, 400_000);
-        let measured = false_positives(items, buckets, 6, asked);
+        let (items, buckets, strangers) = (10_000, 65_536, 400_000);
+        let measured = false_positives(items, buckets, 6, strangers);
         let rate = predicted(items, buckets, 6);
-        // What this table happens to have set varies as well: a bit more.
-        let variance = rate * (1.0 - rate) / asked as f64;
+        // The number of zero counters of this table varies, too: 2 % more.
+        let variance = rate * (1.0 - rate) / strangers as f64;
         let room = DEVIATIONS * variance.sqrt() + 0.02 * rate;
         assert!((measured - rate).abs() < room, "{measured} {rate}");
     }
@@ -202,8 +202,8 @@ mod tests {
         all["simulated_song"].as_array().unwrap().clone()
     }
 
-    /// Failures like those of another program, within the interval that
-    /// both numbers of trials leave.
+    /// Compares failures with those of another program, within the interval
+    /// of both numbers of trials.
     #[test]
     fn pruned_tables_fail_as_often_as_elsewhere() {
         for (row, trials) in reference().iter().zip([300, 20, 20]) {

@@ -1,5 +1,5 @@
-//! Summaries of a multilevel table beside the fast hash table: memory, false
-//! positives and how often something goes wrong.
+//! Summaries of a multilevel table compared with the fast hash table:
+//! memory, false positives and failures.
 
 use std::error::Error;
 
@@ -11,15 +11,15 @@ use crate::song;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Numbers of items, and tables of them to build for the baseline.
+/// Numbers of items, and tables of the baseline to build.
 const SIZES: [(u64, u64); 2] = [(10_000, 1000), (100_000, 60)];
 const BUCKETS_PER_ITEM: f64 = 3.0;
-/// Of the fast hash table: buckets for 10 000 items, and hashes of a key.
+/// Fast hash table: buckets for 10 000 items, and hashes of a key.
 const SONG_BUCKETS: u32 = 131_072;
 const SONG_CHOICES: u32 = 10;
-/// Keys it is asked for that it does not have.
+/// Absent keys looked up in the fast hash table.
 const STRANGERS: u64 = 1_000_000;
-/// Strings and levels that fill a word.
+/// Bits of a string that fills a word together with its level.
 const STRING_BITS: u32 = 61;
 const WORD_BYTES: f64 = 8.0;
 
@@ -27,14 +27,14 @@ const WORD_BYTES: f64 = 8.0;
 struct Row {
     scheme: &'static str,
     items: u64,
-    /// k, of the filter that sees to failures.
+    /// k of the filter that decides the failures.
     probes: Option<u32>,
     bytes: f64,
     false_positive: f64,
-    /// Crises and items named wrongly, or the share of tables in which two
-    /// keys share a bucket.
+    /// Probability of a crisis or of a wrong level, or the share of tables
+    /// in which two keys share a bucket.
     goes_wrong: f64,
-    /// Tables built, if that was measured and not computed.
+    /// Tables built, if `goes_wrong` was measured; `None` if computed.
     trials: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn run(json: bool) -> Result<()> {
     Ok(())
 }
 
-/// All schemes for so many items.
+/// All schemes for `items` items.
 fn compare(items: u64, trials: u64) -> Result<[Row; 4]> {
     let found = summary::optimise(Goal::new(items, BUCKETS_PER_ITEM))?;
     let n = items as f64;
@@ -97,7 +97,7 @@ fn compare(items: u64, trials: u64) -> Result<[Row; 4]> {
     ])
 }
 
-/// The fast hash table, built so many times.
+/// The fast hash table, built `trials` times.
 fn pruned(items: u64, trials: u64) -> Result<Row> {
     let scale = u32::try_from(items / SIZES[0].0)?;
     let buckets = SONG_BUCKETS * scale;

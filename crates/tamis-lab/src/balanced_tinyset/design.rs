@@ -1,10 +1,10 @@
-//! Which levels and thresholds: a fluid model, and a search over it.
+//! Shares and thresholds of the levels: a fluid model, and a search over it.
 
 use serde::Serialize;
 use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Prediction, multilevel};
 
-/// A cache line, in the shape that the library handles fast.
+/// A block of one cache line with 64 chains, the library's default.
 pub(crate) const LINE: Block = Block::new(512, 64);
 
 /// Levels of blocks, all but the last of which refuse keys.
@@ -12,16 +12,16 @@ pub(crate) const LINE: Block = Block::new(512, 64);
 pub(crate) struct Design {
     /// Share of the blocks in each level (alpha).
     pub(crate) level_shares: Vec<f64>,
-    /// A block below it takes every key (h).
+    /// Load below which a block admits every key (h).
     pub(crate) threshold: u32,
-    /// Chance that a block at the threshold takes one more (p).
+    /// Probability that a block at the threshold admits a key (p).
     pub(crate) admission: f64,
-    /// Bits beside each block that can refuse, one for every class of keys.
+    /// Bits of each block that can refuse keys, one per class of keys.
     pub(crate) tracking_bits: u32,
 }
 
 impl Design {
-    /// Bits of all blocks, tracking bits included, for each block.
+    /// Average bits of a block, tracking bits included.
     pub(crate) fn block_bits(&self) -> f64 {
         let last = self.level_shares.last().copied().unwrap_or(1.0);
         let tracking = f64::from(self.tracking_bits) * (1.0 - last);
@@ -29,16 +29,17 @@ impl Design {
     }
 }
 
-/// Rates of a block by its keys: thousands of designs are compared.
+/// Rates of a block by its number of keys, cached: a search compares
+/// thousands of designs.
 pub(crate) struct Model {
     rates: Vec<f64>,
 }
 
-/// What happens at the blocks of one level.
+/// Fluid model of one level.
 struct Level {
-    /// Share of strangers that the block itself says "maybe" to.
+    /// False-positive rate of the block itself.
     rate: f64,
-    /// Share of strangers that go on.
+    /// Share of absent keys that a lookup passes to the next level.
     on: f64,
     /// Share of keys refused.
     refused: f64,
@@ -46,7 +47,7 @@ struct Level {
 
 impl Model {
     pub(crate) fn new() -> Self {
-        // Far more keys than the array has bits: such blocks know nothing.
+        // Blocks with more keys than twice the bits have a rate of 1.
         let most = 2 * LINE.array_bits();
         Self { rates: (0..most).map(|keys| LINE.fpr(keys)).collect() }
     }
@@ -55,10 +56,10 @@ impl Model {
         self.rates.get(keys).copied().unwrap_or(1.0)
     }
 
-    /// A filter of many blocks, with `load` keys for each of them.
+    /// A filter of many blocks with `load` keys per block.
     pub(crate) fn predict(&self, design: &Design, load: f64) -> Prediction {
         let last = design.level_shares.len().saturating_sub(1);
-        // Shares of strangers and of keys that get as far as this level.
+        // Shares of absent and of present keys that reach this level.
         let (mut strangers, mut keys) = (1.0, 1.0);
         let (mut fpr, mut reads_miss, mut reads_hit) = (0.0, 0.0, 0.0);
         for (j, share) in design.level_shares.iter().enumerate() {
@@ -68,7 +69,7 @@ impl Model {
             } else {
                 self.absorbing(arrivals)
             };
-            // Every block read has a rate of its own, and they add up.
+            // A lookup's rate is the sum over the blocks it reads.
             fpr += strangers * level.rate;
             reads_miss += strangers;
             reads_hit += keys;
@@ -98,13 +99,13 @@ impl Model {
         };
         let (at, above) = (self.rate(threshold), self.rate(threshold + 1));
         if arrivals > self.rates.len() as f64 {
-            // All blocks are full; the search passes through such designs.
+            // All blocks are full. The search visits such designs.
             let refused = 1.0 - f64::from(design.threshold + 1) / arrivals;
             return Level { rate: above, on: 1.0 - above, refused };
         }
         let (mut rate, mut on, mut refused) = (0.0, 0.0, 0.0);
-        // After n keys beyond the threshold: the chance that none of them
-        // was taken, and that n of them all missed one class.
+        // After n arrivals at the threshold: the probability that none was
+        // admitted, and that none of n refused keys had a given class.
         let (mut none, mut missed) = (1.0, 1.0);
         for (keys, chance) in poisson(arrivals).into_iter().enumerate() {
             let Some(late) = keys.checked_sub(threshold) else {
@@ -114,8 +115,8 @@ impl Model {
             let taken = 1.0 - none;
             rate += chance * (none * at + taken * above);
             refused += chance * (late as f64 - taken);
-            // Of a block that took one, one key fewer was refused. Without
-            // tracking bits a lookup goes on from every block that would
+            // A block that admitted one key refused one fewer. Without
+            // tracking bits a lookup continues from every block that would
             // refuse its key.
             let marked = match (design.tracking_bits, late) {
                 (0, _) => [1.0, 1.0],
@@ -132,8 +133,8 @@ impl Model {
         Level { rate, on, refused: refused / arrivals.max(f64::MIN_POSITIVE) }
     }
 
-    /// The most keys with which a design meets a rate and a limit of reads;
-    /// `load` is that of a plain filter.
+    /// The largest load at which a design meets the rate and the limit of
+    /// reads. `load` is that of a filter with one level.
     fn fullest(
         &self,
         load: f64,
@@ -147,7 +148,7 @@ impl Model {
             let good = p.fpr <= target && p.reads_miss <= most_reads;
             good.then_some((design, p))
         };
-        // No placement gains a fifth: not even perfect balance does.
+        // Even perfect balance gains less than 20 %.
         let (mut low, mut high) = (0.8 * load, 1.2 * load);
         let mut best = at(low)?;
         for _ in 0..18 {
@@ -160,8 +161,8 @@ impl Model {
         Some(best)
     }
 
-    /// The least memory within `most_reads` for a stranger, with levels of
-    /// geometrically falling size.
+    /// The design with the least memory and at most `most_reads` reads of an
+    /// absent key, among levels of geometrically falling size.
     pub(crate) fn best(
         &self,
         target: f64,
@@ -170,8 +171,8 @@ impl Model {
         tracking_bits: u32,
     ) -> Option<(Design, Prediction)> {
         let load = plain_load(target)?;
-        // Threshold and admission as one number: a block that takes one more
-        // for certain has a threshold one higher.
+        // Threshold plus admission is one parameter: admission 1 equals
+        // admission 0 at a threshold one higher.
         let at = |[cut, log_ratio]: [f64; 2]| {
             let threshold = cut.max(1.0).floor();
             let design = Design {
@@ -222,7 +223,7 @@ impl Model {
     }
 
     /// The paper's shares, threshold and admission, for the best of some
-    /// access budgets; reads of strangers are what they are.
+    /// access budgets, without a limit on the reads of absent keys.
     pub(crate) fn of_paper(
         &self,
         target: f64,
@@ -259,7 +260,7 @@ impl Model {
     }
 }
 
-/// Keys in each block of a filter of one level.
+/// Keys per block of a filter with one level.
 fn plain_load(target: f64) -> Option<f64> {
     let plain = tinyset::for_fpr(LINE, target).ok()?;
     Some(f64::from(LINE.block_bits) / plain.bits_per_key)
@@ -273,12 +274,12 @@ fn geometric(ratio: f64, choices: u32) -> Vec<f64> {
     powers.into_iter().map(|power| power / sum).collect()
 }
 
-/// Chances of 0, 1, 2, ... arrivals; those left out sum to less than 1e-16.
+/// Probabilities of 0, 1, 2, ... arrivals. The omitted tail is below 1e-16.
 fn poisson(mean: f64) -> Vec<f64> {
     let mode = mean as usize;
     let len = mode + (9.0 * mean.sqrt()) as usize + 20;
     let mut chances = vec![0.0; len];
-    // From the largest outwards: nothing underflows that matters.
+    // From the mode outwards, so that only negligible terms underflow.
     chances[mode] = 1.0;
     for n in mode + 1..len {
         chances[n] = chances[n - 1] * mean / n as f64;
@@ -336,11 +337,11 @@ mod tests {
                 + full[1] * (1.0 - LINE.fpr(36));
             close(got.on, on);
         }
-        // The last level absorbs, but who reads it is the same.
+        // The last level absorbs all keys; its reads are the same.
         close(model.predict(&design, load).reads_hit, run.access_budget);
     }
 
-    /// With very many classes a mark is nearly a refused key.
+    /// With 2^20 classes almost every refused key has a mark of its own.
     #[test]
     fn marks_are_fewer_than_refused_keys() {
         let model = Model::new();
@@ -359,7 +360,7 @@ mod tests {
         let many = with(1 << 20);
         let marks = many.on * f64::from(1 << 20);
         let refused = many.refused * 40.0;
-        // A coin admits some of those who would see the mark.
+        // A coin admits some keys of a marked class.
         assert!(marks < refused && marks > 0.8 * refused);
     }
 

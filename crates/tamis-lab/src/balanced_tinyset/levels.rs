@@ -1,11 +1,11 @@
-//! The filter itself, made of one TinySet for every level.
+//! The filter: one TinySet per level.
 
 use tamis::{Filter as _, Insert as _, KeyHasher, Result, TinySet};
 
 use super::design::{Design, LINE};
 
 /// Fingerprint blocks in levels: a key goes to the first level whose block
-/// for it does not refuse it.
+/// admits it.
 pub(crate) struct Levels {
     design: Design,
     levels: Vec<Level>,
@@ -15,17 +15,17 @@ struct Level {
     filter: TinySet,
     /// Keys that share a block here must not share one in the next level.
     hasher: KeyHasher,
-    /// Coins and classes.
+    /// Hash function of admission coins and tracking classes.
     tickets: KeyHasher,
-    /// Keys in each block. They can be read off the block, so that no
-    /// memory is charged for them.
+    /// Keys in each block. The block itself has the number, so it is not
+    /// counted as memory.
     loads: Vec<u16>,
-    /// Classes of which a block refused a key. This is charged.
+    /// Classes of which a block refused a key, counted as memory.
     marks: Vec<u16>,
     absorbs: bool,
 }
 
-/// What some lookups found, and how many blocks they read.
+/// Keys found and blocks read by a number of lookups.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Lookups {
     pub(crate) found: u64,
@@ -50,7 +50,7 @@ impl Levels {
         Ok(Self { design: design.clone(), levels })
     }
 
-    /// All bits, those for tracking included.
+    /// All bits, tracking bits included.
     pub(crate) fn bits(&self) -> u64 {
         let bits = self.levels.iter().map(|level| {
             let tracking =
@@ -61,11 +61,10 @@ impl Levels {
         bits.sum()
     }
 
-    /// Inserts keys that are not in it, given by their hashes.
+    /// Inserts absent keys, given by their hashes.
     pub(crate) fn insert_all(&mut self, hashes: &[u64]) {
-        // A level decides by what it was asked before, not by what the
-        // next one did: one level after another gives the same filter as
-        // one key after another.
+        // A level's decisions do not depend on later levels, so inserting
+        // level by level gives the same filter as key by key.
         let mut arriving = hashes.to_vec();
         for level in &mut self.levels {
             arriving = level.insert_all(&self.design, arriving);
@@ -101,13 +100,14 @@ impl Level {
         })
     }
 
-    /// Where the filter puts a key of this hash.
+    /// Block of a hash, the same as in the filter.
     fn block(&self, hash: u64) -> usize {
         let blocks = self.loads.len() as u128;
         ((u128::from(hash) * blocks) >> 64) as usize
     }
 
-    /// The class of a key that the block refuses; `hash` is not the level's.
+    /// Class of the key if the block refuses it. `hash` is the key's, not
+    /// the level's.
     fn refused(
         &self,
         design: &Design,
@@ -118,7 +118,7 @@ impl Level {
         if self.absorbs || load < design.threshold {
             return None;
         }
-        // From the hash, so that a lookup repeats what the insertion did.
+        // Derived from the hash: a lookup repeats the insertion's coin.
         let ticket = self.tickets.hash(&hash);
         let coin = (ticket >> 32) as f64 / 2f64.powi(32);
         if load == design.threshold && coin < design.admission {
@@ -128,7 +128,7 @@ impl Level {
         Some((class >> 32) as u32)
     }
 
-    /// Inserts what it does not refuse, and returns what it does.
+    /// Inserts the admitted keys, and returns the refused ones.
     fn insert_all(&mut self, design: &Design, hashes: Vec<u64>) -> Vec<u64> {
         let mut refused = Vec::new();
         let mut taken = Vec::with_capacity(hashes.len());
@@ -150,7 +150,8 @@ impl Level {
         refused
     }
 
-    /// Counts those it finds, and leaves those that have to go on.
+    /// Counts the keys found, and retains those to look up in the next
+    /// level.
     fn look_up(&self, design: &Design, hashes: &mut Vec<u64>) -> u64 {
         let own: Vec<u64> =
             hashes.iter().map(|hash| self.hasher.hash(hash)).collect();
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A filter of 38 keys a block, and what is predicted of it.
+    /// A filter of 38 keys per block, and its prediction.
     fn filled(design: &Design) -> (Levels, tamis_theory::Prediction) {
         let mut levels = Levels::new(design, KEYS / 38).unwrap();
         levels.insert_all(&hashes(0..KEYS));
@@ -223,14 +224,14 @@ mod tests {
             let miss = missed.reads as f64 / strangers as f64;
             assert!((miss - expected.reads_miss).abs() < 0.02, "{design:?}");
             let rate = missed.found as f64 / strangers as f64;
-            // 1000 false positives and more, in blocks that vary.
+            // At least 1000 false positives, in blocks with random loads.
             assert!((rate / expected.fpr - 1.0).abs() < 0.15, "{design:?}");
         }
     }
 
-    /// What makes it honest not to charge the counters.
+    /// `loads` follow from the blocks, so they need no memory.
     #[test]
-    fn loads_are_those_the_blocks_tell() {
+    fn loads_are_those_of_the_blocks() {
         for design in designs() {
             let (levels, _) = filled(&design);
             let mut items = 0;
@@ -239,13 +240,13 @@ mod tests {
                 for load in &level.loads {
                     histogram[usize::from(*load)] += 1;
                 }
-                let told = level.filter.loads();
-                histogram.truncate(told.blocks().len());
-                assert_eq!(told.blocks(), histogram);
-                // A block that refuses is frozen, with the widths it has.
-                let most = told.blocks().len() as u32 - 1;
+                let stored = level.filter.loads();
+                histogram.truncate(stored.blocks().len());
+                assert_eq!(stored.blocks(), histogram);
+                // A block that refuses keys keeps its load.
+                let most = stored.blocks().len() as u32 - 1;
                 assert!(level.absorbs || most <= design.threshold + 1);
-                items += told.items();
+                items += stored.items();
             }
             assert_eq!(items, KEYS);
         }

@@ -1,5 +1,5 @@
 //! Balanced TinySet: fingerprint blocks under the multilevel placement of
-//! Kanizo, Hay and Keslassy, against one level and against two.
+//! Kanizo, Hay and Keslassy, compared with one level and with two.
 
 mod design;
 mod levels;
@@ -20,25 +20,26 @@ use levels::{Levels, Lookups};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// So many that what the blocks happen to hold moves the rate by less than
-/// a percent, also at 0.01 %.
+/// Enough that the variance of the loads changes the rate by less than one
+/// percent, also at 0.01 %.
 const KEYS: u64 = 4_000_000;
-/// Keys hashed and looked up together: what they need fits the cache.
+/// Keys hashed and looked up together, few enough for the cache.
 const CHUNK: u64 = 1 << 11;
-/// Fixed, so that every run prints the same.
+/// A fixed seed: every run prints the same.
 const HASHER: KeyHasher = KeyHasher::xxh3(0xba1a_7ced);
 
-/// Rates, and how many strangers tell them within a percent.
+/// Rates, and the number of absent keys that measures each within a percent.
 const TARGETS: [(f64, u64); 3] =
     [(0.01, 20_000_000), (0.001, 40_000_000), (0.0001, 100_000_000)];
-/// Reads that a stranger may take on average.
+/// Limits on the mean reads of an absent key.
 const LIMITS: [f64; 3] = [1.06, 1.1, 1.25];
-/// Designs stay this far below, because filters differ from their design by
-/// chance.
+/// Distance of designs from the limit, because filters deviate from their
+/// design.
 const MARGIN: f64 = 0.004;
 const CHOICES: RangeInclusive<u32> = 2..=4;
-/// Charged, but kept beside the block instead of shortening its array: a
-/// difference of a hundredth of a bit per key up to four, more above.
+/// Tracking bits, counted as memory beside the block. In the block they
+/// would shorten its array: a difference of 0.01 bits per key for up to
+/// four, more above.
 const TRACKING_BITS: [u32; 4] = [1, 2, 3, 4];
 
 /// One filter.
@@ -46,17 +47,17 @@ const TRACKING_BITS: [u32; 4] = [1, 2, 3, 4];
 struct Row {
     kind: Kind,
     target_fpr: f64,
-    /// Of the design; strangers read what they read if there is none.
+    /// Limit on the reads of an absent key; `None` for no limit.
     most_reads: Option<f64>,
     design: Option<Design>,
-    /// As built, or as predicted.
+    /// Measured; predicted if `probes` is 0.
     bits_per_key: f64,
     fpr: f64,
     reads_miss: f64,
     reads_hit: f64,
-    /// Strangers asked; none if nothing was built.
+    /// Absent keys looked up; 0 if no filter was built.
     probes: u64,
-    /// What the target takes, to first order.
+    /// Bits per key at the target rate, to first order.
     bits_at_target: f64,
 }
 
@@ -82,12 +83,12 @@ impl Kind {
     }
 }
 
-/// What every filter is asked.
+/// Measurement of filters at one target.
 struct Bench {
     bar: ProgressBar,
     target: f64,
     probes: u64,
-    /// Bits per key for a rate e times lower.
+    /// Additional bits per key for a rate lower by a factor of e.
     slope: f64,
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn run(json: bool) -> Result<()> {
     Ok(())
 }
 
-/// One step for each filter; drawn only on a terminal.
+/// One step per filter; drawn only on a terminal.
 fn progress() -> Result<ProgressBar> {
     let rows = TARGETS.len() * (3 + 2 * LIMITS.len());
     let bar = ProgressBar::new(rows as u64);
@@ -135,18 +136,18 @@ fn progress() -> Result<ProgressBar> {
 }
 
 impl Bench {
-    fn say(&self, what: &str) {
-        self.bar.set_message(format!("{} {what}", percent(self.target)));
+    fn show(&self, step: &str) {
+        self.bar.set_message(format!("{} {step}", percent(self.target)));
     }
 
-    /// The best design by the model, of any number of levels.
+    /// The best design of the model, with any number of levels.
     fn search(
         &self,
         model: &Model,
         limit: f64,
         tracking_bits: &[u32],
     ) -> Result<(Design, Prediction)> {
-        self.say("searching designs");
+        self.show("searching designs");
         let each = CHOICES.flat_map(|choices| {
             tracking_bits.iter().map(move |bits| (choices, *bits))
         });
@@ -160,17 +161,17 @@ impl Bench {
     }
 
     fn plain(&self) -> Result<Row> {
-        self.say(Kind::Plain.name());
+        self.show(Kind::Plain.name());
         let filter = TinySet::builder().fpr(self.target).repeats();
         self.tinyset(Kind::Plain, filter.items(KEYS).build()?)
     }
 
     fn two_level(&self) -> Result<Row> {
-        self.say(Kind::TwoLevel.name());
+        self.show(Kind::TwoLevel.name());
         let builder = TinySet::builder().fpr(self.target).two_level();
         match builder.items(KEYS).repeats().build() {
             Ok(filter) => self.tinyset(Kind::TwoLevel, filter),
-            // Not offered where it does not pay, but predicted.
+            // Refused by the builder where two levels do not pay: predicts.
             Err(tamis::Error::InvalidArgument { .. }) => {
                 let (_, p) = two_level::for_fpr(LINE, self.target, LIMITS[0])?;
                 self.bar.inc(1);
@@ -191,7 +192,7 @@ impl Bench {
         }
     }
 
-    /// A filter of the library, which counts its reads itself.
+    /// A filter of the library, whose statistics include reads.
     fn tinyset(&self, kind: Kind, mut filter: TinySet) -> Result<Row> {
         filter.insert_hash_batch(&hashes(0..KEYS));
         let look_up = |hashes: &[u64]| {
@@ -212,7 +213,7 @@ impl Bench {
         (design, predicted): (Design, Prediction),
         most_reads: Option<f64>,
     ) -> Result<Row> {
-        self.say(kind.name());
+        self.show(kind.name());
         let bits = KEYS as f64 * predicted.bits_per_key;
         let blocks = (bits / design.block_bits()).round() as u64;
         let mut levels = Levels::new(&design, blocks)?;
@@ -228,12 +229,12 @@ impl Bench {
         bits: u64,
         look_up: impl Fn(&[u64]) -> Lookups + Sync,
     ) -> Result<Row> {
-        let members = ask(0..KEYS, &look_up);
+        let members = look_up_all(0..KEYS, &look_up);
         if members.found != KEYS {
             let lost = KEYS - members.found;
             return Err(format!("{}: lost {lost} keys", kind.name()).into());
         }
-        let strangers = ask(KEYS..KEYS + self.probes, &look_up);
+        let strangers = look_up_all(KEYS..KEYS + self.probes, &look_up);
         self.bar.inc(1);
         let bits_per_key = bits as f64 / KEYS as f64;
         let fpr = strangers.found as f64 / self.probes as f64;
@@ -257,8 +258,8 @@ fn hashes(keys: Range<u64>) -> Vec<u64> {
     keys.map(|key| HASHER.hash(&key)).collect()
 }
 
-/// Asks for all keys of a range, on all cores.
-fn ask(
+/// Looks up all keys of a range, on all cores.
+fn look_up_all(
     keys: Range<u64>,
     look_up: &(impl Fn(&[u64]) -> Lookups + Sync),
 ) -> Lookups {
@@ -292,7 +293,7 @@ fn ask(
 }
 
 fn percent(rate: f64) -> String {
-    // Shortest digits after rounding away what binary fractions add.
+    // Rounds to four decimal digits, without binary residues.
     format!("{} %", (rate * 1e6).round() / 1e4)
 }
 
@@ -317,7 +318,7 @@ impl Row {
     }
 }
 
-/// Every filter, in the order measured.
+/// Every filter, in the order of measurement.
 fn table(rows: &[Row]) -> String {
     let mut out = String::from(
         "| rate | filter | within | shares and threshold | bits per key | \
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_compares_what_is_within_the_limit() {
+    fn summary_compares_filters_within_the_limit() {
         let rows = [
             row(Kind::Plain, 9.0, 1.0),
             row(Kind::TwoLevel, 8.5, 1.08),
@@ -419,15 +420,15 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_are_asked_for_once() {
-        // A sum that tells which keys they were.
+    fn all_keys_are_looked_up_once() {
+        // A sum that identifies the keys.
         let sum = |hashes: &[u64]| Lookups {
             found: hashes.len() as u64,
             reads: hashes.iter().map(|hash| hash >> 32).sum(),
         };
         for len in [0, 1, CHUNK - 1, 3 * CHUNK + 5] {
             let keys = 7..7 + len;
-            assert_eq!(ask(keys.clone(), &sum), sum(&hashes(keys)));
+            assert_eq!(look_up_all(keys.clone(), &sum), sum(&hashes(keys)));
         }
     }
 
