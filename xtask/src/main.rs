@@ -8,6 +8,7 @@ mod layers;
 mod msrv;
 mod prose;
 mod run;
+mod size;
 mod source;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ cargo xtask VERB
   loom   check the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
   layers check that modules of the library use only those in lower layers
+  size   bytes of machine code, lines of source, public items
   prose  [--list [HABIT]] count unclear wording in comments and documents
 ";
 
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         ["loom"] => loom(),
         ["msrv"] => msrv::msrv(),
         ["layers"] => layers::layers(),
+        ["size"] => size::size(),
         ["prose"] => prose::prose(None),
         ["prose", "--list"] => prose::prose(Some("")),
         ["prose", "--list", habit] => prose::prose(Some(habit)),
