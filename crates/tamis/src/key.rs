@@ -1,5 +1,5 @@
-//! From a key to 64 bits: what is hashed, with what, and how those bits are
-//! stretched.
+//! Keys and their hashes: the bytes of a key, the hash functions, and the
+//! streams of further words derived from a hash.
 //!
 //! A key is hashed **once**. Every structure works from the 64-bit result,
 //! so a caller who probes many filters built with the same [`KeyHasher`]
@@ -9,7 +9,9 @@
 //! answer the same tomorrow, so they are frozen by test vectors and change
 //! only together with a new hash id.
 
-use core::hash::Hasher as _;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use siphasher::sip::SipHasher13;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,8 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 
-/// The hash functions a structure can be built with. The id is stored in
-/// the header, so a filter always knows how to hash a key.
+/// Hash functions of keys. The header of a filter stores the id.
 ///
 /// ```
 /// use tamis::HashId;
@@ -29,12 +30,12 @@ use crate::named::named_enum;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HashId {
-    /// XXH3-64 with a 64-bit seed: fast, well distributed, **not** a
-    /// defence against someone who chooses keys to collide.
+    /// XXH3-64 with a 64-bit seed: fast and well distributed, but an
+    /// attacker can choose keys that collide.
     Xxh3,
-    /// SipHash-1-3 with a 128-bit key: the choice when keys come from
-    /// strangers. It holds as long as the key (the seed) stays secret, and
-    /// the key is stored in the filter.
+    /// SipHash-1-3 with a 128-bit key, for keys from untrusted sources.
+    /// Collisions stay hard to find as long as the key (the seed) is secret;
+    /// the filter's file contains it.
     SipHash13,
 }
 
@@ -56,8 +57,8 @@ impl HashId {
     }
 }
 
-/// A hash function together with its seed: all that is needed to hash a key
-/// the way a structure did when it was built.
+/// A hash function with its seed. Equal hashers give equal hashes on every
+/// machine.
 ///
 /// ```
 /// use tamis::KeyHasher;
@@ -66,7 +67,7 @@ impl HashId {
 /// assert_eq!(hasher.hash("abc"), hasher.hash(b"abc".as_slice()));
 /// assert_ne!(hasher.hash("abc"), KeyHasher::xxh3(8).hash("abc"));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHasher {
     id: HashId,
     seed: u128,
@@ -96,13 +97,12 @@ impl KeyHasher {
         Self { id: HashId::SipHash13, seed: key }
     }
 
-    /// The hasher named by an id and a seed.
+    /// The hash function `id` with `seed`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] if the seed is wider than the function's:
-    /// 64 bits for XXH3. Truncating it silently would make two different
-    /// seeds mean the same filter.
+    /// [`Error::InvalidArgument`] for XXH3 with a seed of more than 64 bits:
+    /// truncated, two different seeds would be the same.
     ///
     /// ```
     /// use tamis::{HashId, KeyHasher};
@@ -120,7 +120,7 @@ impl KeyHasher {
         Ok(Self { id, seed })
     }
 
-    /// Which function this is.
+    /// The hash function.
     ///
     /// ```
     /// use tamis::{HashId, KeyHasher};
@@ -154,6 +154,32 @@ impl KeyHasher {
         key.with_bytes(|bytes| self.hash_bytes(bytes))
     }
 
+    /// Hashes a value of any type that implements [`Hash`].
+    ///
+    /// Convenient for `#[derive(Hash)]` types in memory. The bytes that
+    /// [`Hash`] produces differ between platforms and releases of Rust, and
+    /// from those of [`Key`]: a filter that is written to a file needs keys
+    /// that implement [`Key`].
+    ///
+    /// ```
+    /// use tamis::*;
+    ///
+    /// #[derive(Hash)]
+    /// struct Point { x: i32, y: i32 }
+    ///
+    /// let mut filter = Blocked::builder().items(100).fpr(0.01).build()?;
+    /// let hasher = *filter.hasher();
+    /// filter.insert_hash(hasher.hash_of(&Point { x: 1, y: 2 }));
+    /// assert!(filter.contains_hash(hasher.hash_of(&Point { x: 1, y: 2 })));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn hash_of<T: Hash + ?Sized>(&self, value: &T) -> u64 {
+        let mut collected = Collected { hasher: *self, bytes: Buffer::new() };
+        value.hash(&mut collected);
+        collected.finish()
+    }
+
     #[inline]
     fn hash_bytes(&self, bytes: &[u8]) -> u64 {
         match self.id {
@@ -169,8 +195,8 @@ impl KeyHasher {
 }
 
 impl Default for KeyHasher {
-    /// XXH3-64 with seed 0, so that filters built on different machines
-    /// can be merged without agreeing on anything first.
+    /// XXH3-64 with seed 0: filters built on different machines with the
+    /// default can be merged.
     fn default() -> Self {
         Self::xxh3(0)
     }
@@ -189,12 +215,21 @@ impl core::fmt::Debug for KeyHasher {
     }
 }
 
-/// Anything that is bytes.
+/// A key: a value with bytes to hash.
 ///
-/// Strings are their UTF-8 bytes, integers their little-endian bytes
-/// (`usize` and `isize` as 64 bits, so a filter means the same on every
-/// machine). Two keys with the same bytes are the same key, whatever their
-/// types.
+/// | type | bytes |
+/// |---|---|
+/// | `[u8]`, `[u8; N]`, `Vec<u8>` | themselves |
+/// | `str`, `String`, `char` | UTF-8 |
+/// | integers | little-endian; `usize` and `isize` as 64 bits |
+/// | `bool` | one byte, 0 or 1 |
+/// | `IpAddr`, `Ipv4Addr`, `Ipv6Addr` | the 4 or 16 octets |
+/// | `OsStr`, `Path` and their owned forms | on Unix the bytes; elsewhere UTF-8, and an encoding that may change with Rust for paths that are not Unicode |
+/// | tuples of 2 to 4 keys | of each field its length as a `u64`, then its bytes |
+/// | `&K`, `Box<K>`, `Rc<K>`, `Arc<K>`, `Cow<K>` | those of `K` |
+///
+/// Two keys with the same bytes are the same key, whatever their types. The
+/// lengths in a tuple keep `("a", "bc")` and `("ab", "c")` apart.
 ///
 /// ```
 /// use tamis::{Key, KeyHasher};
@@ -203,14 +238,24 @@ impl core::fmt::Debug for KeyHasher {
 ///
 /// impl Key for Url {
 ///     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
-///         f(format!("{}{}", self.host, self.path).as_bytes())
+///         (&self.host, &self.path).with_bytes(f)
 ///     }
 /// }
 ///
 /// let url = Url { host: "a.example".into(), path: "/b".into() };
 /// let hasher = KeyHasher::default();
-/// assert_eq!(hasher.hash(&url), hasher.hash("a.example/b"));
+/// assert_eq!(hasher.hash(&url), hasher.hash(&("a.example", "/b")));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key: it does not implement `tamis::Key`",
+    label = "not a key",
+    note = "implement it: `impl tamis::Key for {Self} {{ fn \
+            with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {{ \
+            f(/* the bytes of self */) }} }}`",
+    note = "or hash the value and use the `_hash` methods: \
+            `filter.insert_hash(filter.hasher().hash_of(&value))` for a type \
+            that implements `Hash`"
+)]
 pub trait Key {
     /// Calls `f` with the bytes of this key.
     ///
@@ -221,12 +266,24 @@ pub trait Key {
     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R;
 }
 
-impl<K: Key + ?Sized> Key for &K {
-    #[inline]
-    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
-        (**self).with_bytes(f)
-    }
+macro_rules! key_behind {
+    ($([$($generics:tt)*] $type:ty),*) => {$(
+        impl<$($generics)*> Key for $type {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                (**self).with_bytes(f)
+            }
+        }
+    )*};
 }
+key_behind!(
+    [K: Key + ?Sized] &K,
+    [K: Key + ?Sized] alloc::boxed::Box<K>,
+    [K: Key + ?Sized] alloc::rc::Rc<K>,
+    [K: Key + alloc::borrow::ToOwned + ?Sized] alloc::borrow::Cow<'_, K>
+);
+#[cfg(target_has_atomic = "ptr")]
+key_behind!([K: Key + ?Sized] alloc::sync::Arc<K>);
 
 macro_rules! key_as_bytes {
     ($($type:ty),*) => {$(
@@ -263,7 +320,143 @@ key_as_integer!(
     usize => u64, isize => i64
 );
 
-/// How many independent streams [`stretch`] offers.
+impl Key for bool {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&[u8::from(*self)])
+    }
+}
+
+impl Key for char {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(self.encode_utf8(&mut [0; 4]).as_bytes())
+    }
+}
+
+impl Key for Ipv4Addr {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&self.octets())
+    }
+}
+
+impl Key for Ipv6Addr {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&self.octets())
+    }
+}
+
+impl Key for IpAddr {
+    #[inline]
+    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Self::V4(address) => address.with_bytes(f),
+            Self::V6(address) => address.with_bytes(f),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+macro_rules! key_as_os_str {
+    ($($type:ty),*) => {$(
+        impl Key for $type {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                f(AsRef::<std::ffi::OsStr>::as_ref(self).as_encoded_bytes())
+            }
+        }
+    )*};
+}
+#[cfg(feature = "std")]
+key_as_os_str!(
+    std::ffi::OsStr,
+    std::ffi::OsString,
+    std::path::Path,
+    std::path::PathBuf
+);
+
+macro_rules! key_as_tuple {
+    ($(($($field:ident $at:tt),*))*) => {$(
+        impl<$($field: Key),*> Key for ($($field,)*) {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                let mut buffer = Buffer::new();
+                $(self.$at.with_bytes(|bytes| {
+                    buffer.push(&(bytes.len() as u64).to_le_bytes());
+                    buffer.push(bytes);
+                });)*
+                f(buffer.bytes())
+            }
+        }
+    )*};
+}
+key_as_tuple!((A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3));
+
+/// Bytes collected on the stack, on the heap when they exceed it.
+struct Buffer {
+    stack: [u8; Self::STACK],
+    /// Bytes in `stack`; unused once `heap` is not empty.
+    len: usize,
+    heap: Vec<u8>,
+}
+
+impl Buffer {
+    const STACK: usize = 128;
+
+    #[inline]
+    fn new() -> Self {
+        Self { stack: [0; Self::STACK], len: 0, heap: Vec::new() }
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        if self.heap.is_empty() && end <= Self::STACK {
+            self.stack[self.len..end].copy_from_slice(bytes);
+            self.len = end;
+        } else {
+            self.spill(bytes);
+        }
+    }
+
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        if self.heap.is_empty() {
+            self.heap.extend_from_slice(&self.stack[..self.len]);
+        }
+        self.heap.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self.heap.is_empty() {
+            true => &self.stack[..self.len],
+            false => &self.heap,
+        }
+    }
+}
+
+/// A [`Hasher`] that collects all bytes and hashes them at once: the
+/// streaming form of XXH3 has a state of 576 bytes.
+struct Collected {
+    hasher: KeyHasher,
+    bytes: Buffer,
+}
+
+impl Hasher for Collected {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes.push(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.hasher.hash_bytes(self.bytes.bytes())
+    }
+}
+
+/// Number of independent streams of [`stretch`].
 ///
 /// | streams | used for |
 /// |---|---|
@@ -279,8 +472,8 @@ pub(crate) const STREAMS: usize = 64;
 /// The step of the SplitMix64 sequence.
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64's finaliser: a bijection whose every output bit hangs on every
-/// input bit.
+/// SplitMix64's finaliser: a bijection in which every output bit depends on
+/// every input bit.
 #[inline(always)]
 pub(crate) const fn finalise(state: u64) -> u64 {
     let mut z = state;
@@ -305,13 +498,12 @@ const MULTIPLIERS: [u64; STREAMS] = {
 
 /// Derives the `stream`-th 64-bit word from a key's hash.
 ///
-/// Blocks are chosen by the *top* bits of a hash (multiply-shift), and the
-/// positions inside a block must not depend on the same bits: at 10^10 keys
-/// the block index alone eats 28 of them. The full 128-bit product folded
-/// onto itself makes every output bit hang on the whole hash. The cheaper
-/// 64-bit product does not: its low bits are functions of the low bits of
-/// the hash in *every* stream, which showed as a false-positive rate 2 %
-/// above the formula at ten probes in 256 bits.
+/// The *top* bits of a hash choose the block (multiply-shift), and positions
+/// inside a block must not depend on the same bits: at 10^10 keys the block
+/// number uses 28 of them. In the 128-bit product, its halves XORed, every
+/// output bit depends on the whole hash. Rejected: the 64-bit product, whose
+/// low bits depend on the low bits of the hash alone in *every* stream. Its
+/// false-positive rate is 2 % above the formula at ten probes in 256 bits.
 #[inline(always)]
 pub(crate) fn stretch(hash: u64, stream: usize) -> u64 {
     Stream::new(stream).word(hash)
@@ -329,9 +521,9 @@ impl Stream {
         Self { multiplier: MULTIPLIERS[stream % STREAMS] }
     }
 
-    /// For a loop that has no register left for the multiplier: the
-    /// multiplication itself reads it from memory, where the constant would
-    /// be one more instruction and register for each key.
+    /// Hides the multiplier from the optimiser, so that the multiplication
+    /// has a memory operand. A constant needs one more instruction and
+    /// register per key, in loops that have no free register.
     #[inline(always)]
     pub(crate) fn in_memory(self) -> Self {
         core::hint::black_box(self)
@@ -357,8 +549,8 @@ mod tests {
         assert_eq!(stretch(word, 63), 0xf021_be8e_74c4_26c7);
     }
 
-    /// Computed by independent implementations (the xxhash library, and
-    /// SipHash-1-3 written from its paper).
+    /// Vectors of independent implementations: the xxhash library, and
+    /// SipHash-1-3 written from its paper.
     #[test]
     fn hashes_are_frozen() {
         let long: alloc::vec::Vec<u8> =
@@ -400,6 +592,63 @@ mod tests {
         assert_eq!(hasher.hash(&0x0807_0605_0403_0201_usize), expected);
         assert_eq!(hasher.hash(&-1i32), hasher.hash(&[0xffu8; 4]));
         assert_eq!(hasher.hash(&"x"), hasher.hash("x"));
+    }
+
+    #[test]
+    fn keys_of_one_value_have_the_bytes_of_the_table() {
+        use alloc::borrow::Cow;
+        use alloc::boxed::Box;
+        use alloc::rc::Rc;
+        use alloc::sync::Arc;
+
+        fn bytes(key: &(impl Key + ?Sized)) -> Vec<u8> {
+            key.with_bytes(<[u8]>::to_vec)
+        }
+        assert_eq!(bytes(&true), [1]);
+        assert_eq!(bytes(&'\u{e9}'), "\u{e9}".as_bytes());
+        let boxed: Box<str> = "x".into();
+        let shared: Arc<[u8]> = Arc::new([1, 2]);
+        assert_eq!(bytes(&boxed), b"x");
+        assert_eq!(bytes(&shared), [1, 2]);
+        assert_eq!(bytes(&Rc::new(258u16)), [2, 1]);
+        assert_eq!(bytes(&Cow::Borrowed("x")), b"x");
+        let v4 = Ipv4Addr::new(192, 0, 2, 1);
+        assert_eq!(bytes(&v4), [192, 0, 2, 1]);
+        assert_eq!(bytes(&IpAddr::V4(v4)), [192, 0, 2, 1]);
+        assert_eq!(bytes(&v4.to_ipv6_mapped()).len(), 16);
+        #[cfg(feature = "std")]
+        {
+            use std::path::{Path, PathBuf};
+            assert_eq!(bytes(Path::new("a/b")), b"a/b");
+            assert_eq!(bytes(&PathBuf::from("a/b")), b"a/b");
+        }
+    }
+
+    #[test]
+    fn tuples_keep_their_fields_apart() {
+        let hasher = KeyHasher::default();
+        assert_ne!(hasher.hash(&("a", "bc")), hasher.hash(&("ab", "c")));
+        assert_ne!(hasher.hash(&("", "a")), hasher.hash(&("a", "")));
+        let expected = b"\x01\0\0\0\0\0\0\0a\x02\0\0\0\0\0\0\0\x07\0";
+        let bytes = ("a", 7u16).with_bytes(<[u8]>::to_vec);
+        assert_eq!(bytes, expected);
+        // Longer than the buffer on the stack, in the first field and later.
+        let long = [7u8; 200];
+        for len in [0, 1, 111, 112, 113, 128, 200] {
+            let bytes = ("a", &long[..len], 3u8).with_bytes(<[u8]>::to_vec);
+            assert_eq!(bytes.len(), 3 * 8 + 2 + len);
+            assert_eq!(bytes[17..17 + len], long[..len]);
+            assert_eq!(bytes.last(), Some(&3));
+        }
+    }
+
+    #[test]
+    fn hashes_of_hash_types_follow_equality() {
+        let hasher = KeyHasher::xxh3(3);
+        let long = alloc::vec!["apple"; 100];
+        assert_eq!(hasher.hash_of(&long), hasher.hash_of(&long.clone()));
+        assert_ne!(hasher.hash_of(&long), hasher.hash_of(&long[1..]));
+        assert_ne!(hasher.hash_of("a"), KeyHasher::xxh3(4).hash_of("a"));
     }
 
     #[test]
