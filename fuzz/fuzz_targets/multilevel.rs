@@ -7,8 +7,8 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tamis::KeyHasher;
 use tamis::summary::{
-    Deletion, Filter, FilterStack, Interpolation, Plan, TypeFilter,
-    Unsummarised,
+    Deletion, FilterStack, Interpolation, LevelFilter, NoSummary,
+    SummaryBuilder, TypeFilter,
 };
 use tamis::table::{Multilevel, MultilevelBuilder};
 
@@ -41,9 +41,13 @@ struct History {
     ops: Vec<Op>,
 }
 
-fn follow(builder: &MultilevelBuilder, plan: &impl Plan, ops: &[Op]) {
+fn follow(
+    builder: &MultilevelBuilder,
+    summary: &impl SummaryBuilder,
+    ops: &[Op],
+) {
     // Settings that are out of range are errors, and that is all.
-    let Ok(mut table) = builder.build_with::<u8, u16, _>(plan) else {
+    let Ok(mut table) = builder.build_with::<u8, u16, _>(summary) else {
         return;
     };
     let mut model = BTreeMap::new();
@@ -97,29 +101,29 @@ fuzz_target!(|history: History| {
     };
     let ops = &history.ops[..];
     match history.summary {
-        Summary::None => follow(&builder, &Unsummarised::plan(), ops),
+        Summary::None => follow(&builder, &NoSummary::builder(), ops),
         Summary::Strings { bits } => {
-            follow(&builder, &Interpolation::plan().bits(bits.into()), ops);
+            follow(&builder, &Interpolation::builder().bits(bits.into()), ops);
         }
         Summary::Cells { cells, probes } => {
-            let plan = TypeFilter::plan().cells(cells.into());
-            let plan = plan.probes(probes.into()).deletion(deletion);
-            follow(&builder, &plan, ops);
+            let summary = TypeFilter::builder().cells(cells.into());
+            let summary = summary.probes(probes.into()).deletion(deletion);
+            follow(&builder, &summary, ops);
         }
         Summary::Stack { bits, probes } => {
-            let filters: Vec<Filter> = bits
+            let filters: Vec<LevelFilter> = bits
                 .iter()
                 .take(levels.len())
                 .map(|&bits| match bits {
-                    0 => Filter::HashList { bits: 64 },
-                    bits => Filter::Bloom {
+                    0 => LevelFilter::HashList { bits: 64 },
+                    bits => LevelFilter::Bloom {
                         cells: bits.into(),
                         probes: probes.into(),
                     },
                 })
                 .collect();
-            let plan = FilterStack::plan().filters(&filters);
-            follow(&builder, &plan.deletion(deletion), ops);
+            let summary = FilterStack::builder().filters(&filters);
+            follow(&builder, &summary.deletion(deletion), ops);
         }
     }
 });

@@ -10,7 +10,7 @@ const SOURCES: &str = "crates/tamis/src";
 /// layers. The crate root re-exports them and is in no layer.
 const LAYERS: [&[&str]; 5] = [
     &["filter", "inspect", "table"],
-    &["kernel", "overflow", "parallel", "summary"],
+    &["balance", "kernel", "overflow", "parallel", "summary"],
     &["block"],
     &["arch", "format", "memory", "placement", "search", "stats"],
     &["error", "key", "named"],

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tamis::KeyHasher;
 use tamis::summary::{
-    FilterStack, Interpolation, Plan, Summary, TypeFilter, Unsummarised,
+    FilterStack, Interpolation, NoSummary, Summary, SummaryBuilder, TypeFilter,
 };
 use tamis::table::{Multilevel, MultilevelBuilder};
 
@@ -139,15 +139,15 @@ fn key(number: u64) -> u64 {
     KeyHasher::xxh3(0x7461_6d69_7300).hash(&number)
 }
 
-fn filled<P: Plan>(
+fn filled<P: SummaryBuilder>(
     builder: &MultilevelBuilder,
-    plan: &P,
+    summary: &P,
     items: u64,
 ) -> Result<Box<dyn Table>>
 where
     P::Summary: 'static,
 {
-    let mut table = builder.build_with(plan)?;
+    let mut table = builder.build_with(summary)?;
     for number in 0..items {
         table.insert(key(number), number)?;
     }
@@ -159,14 +159,14 @@ fn contenders(items: u64) -> Result<Vec<Contender>> {
     let builder = Multilevel::builder().items(items);
     let mut map = hashbrown::HashMap::with_capacity(items as usize);
     map.extend((0..items).map(|number| (key(number), number)));
-    let strings = Interpolation::plan();
-    let cells = TypeFilter::plan();
-    let stack = FilterStack::plan();
+    let strings = Interpolation::builder();
+    let cells = TypeFilter::builder();
+    let stack = FilterStack::builder();
     let [searched, single, several] = SUMMARIES;
     Ok(vec![
         Contender::new(
             NO_SUMMARY,
-            filled(&builder, &Unsummarised::plan(), items)?,
+            filled(&builder, &NoSummary::builder(), items)?,
         ),
         Contender::new(searched, filled(&builder, &strings, items)?),
         Contender::new(single, filled(&builder, &cells, items)?),

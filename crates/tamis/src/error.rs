@@ -33,7 +33,7 @@ pub enum Error {
     /// No level of a table has room for a key, and neither has its stash.
     /// Rebuild the table with another seed, or build one with more buckets,
     /// more levels or a stash.
-    Crisis,
+    TableFull,
     /// Two structures differ in the named field, so they cannot be merged.
     /// Build both with the same settings and the same seed.
     Mismatch {
@@ -151,7 +151,7 @@ impl fmt::Display for Error {
             Self::Allocation { bytes } => {
                 write!(f, "cannot allocate {bytes} bytes")
             }
-            Self::Crisis => {
+            Self::TableFull => {
                 f.write_str("no level of the table has room for the key")
             }
             Self::Mismatch { field, ours, theirs } => write!(

@@ -8,6 +8,7 @@ extern crate alloc;
 #[doc = include_str!("../../../README.md")]
 struct RepositoryReadme;
 
+mod balance;
 mod batch;
 mod block;
 mod error;

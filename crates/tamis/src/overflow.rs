@@ -1,4 +1,4 @@
-//! What happens to a key that every proposed block refused.
+//! Keys that every proposed block refused.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use crate::named::named_enum;
 use crate::placement::reduce;
 use crate::search::interpolate;
 
-/// Stream of [`stretch`] for the random choice.
+/// Stream of [`stretch`] for [`Overflow::Random`].
 const RANDOM_STREAM: usize = 48;
 
-/// Where a key goes that every block refused.
+/// The destination of a key that every proposed block refused.
 ///
 /// ```
 /// use tamis::Overflow;
@@ -20,16 +20,16 @@ const RANDOM_STREAM: usize = 48;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Into an exact list of hashes: the lowest false-positive rate, for 64
-    /// bits per listed key and a search of the list by lookups that found
-    /// every block full.
+    /// An exact list of hashes: the lowest false-positive rate, at 64 bits per
+    /// listed key and a search of the list by lookups that find every block
+    /// full.
     List,
-    /// Back into its first block, where every lookup begins.
+    /// The first block, where every lookup begins.
     First,
-    /// Into one of its blocks at random, as the paper's section 9.2 has it;
-    /// for reproduction, since the small last level suffers.
+    /// A random one of its blocks, as in section 9.2 of the paper. For
+    /// reproduction only: it overloads the small last level.
     Random,
-    /// Nowhere: the last proposed block takes everything.
+    /// No overflow: the last proposed block accepts every key.
     Absorb,
 }
 
@@ -41,7 +41,7 @@ named_enum!(Overflow, "overflow", {
 });
 
 impl Overflow {
-    /// The choice that takes a key in the end; none if it goes to the list.
+    /// The choice that receives a refused key; `None` for the list.
     #[inline]
     pub(crate) fn choice(self, hash: u64, choices: u32) -> Option<u32> {
         match self {
@@ -56,55 +56,56 @@ impl Overflow {
     }
 }
 
-/// A hash as it stands in a file.
-pub(crate) type Entry = [u8; 8];
+/// A hash in the byte order of a file.
+pub(crate) type HashBytes = [u8; 8];
 
-/// The exact list, wherever its bytes are: sorted hashes, and a few recent
-/// ones that have not been sorted in yet.
+/// A view of the exact list in memory or in a file: sorted hashes, and a few
+/// recent ones that are not merged yet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ListView<'a> {
-    pub(crate) sorted: &'a [Entry],
+pub(crate) struct OverflowListView<'a> {
+    pub(crate) sorted: &'a [HashBytes],
+    /// Sorted as well.
     pub(crate) recent: &'a [u64],
 }
 
-impl ListView<'_> {
+impl OverflowListView<'_> {
     #[inline(always)]
     pub(crate) fn contains(self, hash: u64) -> bool {
-        // In pieces, which fit registers: all of it would be put into
-        // memory, and with it whatever it is part of.
-        is_in(self.sorted, self.recent, hash)
+        // Passes the slices in registers: a call with `self` would spill it
+        // to the stack, together with the struct it is part of.
+        list_contains(self.sorted, self.recent, hash)
     }
 }
 
 #[inline(never)]
-fn is_in(sorted: &[Entry], recent: &[u64], hash: u64) -> bool {
+fn list_contains(sorted: &[HashBytes], recent: &[u64], hash: u64) -> bool {
     find(sorted, hash).is_ok() || recent.binary_search(&hash).is_ok()
 }
 
-/// Where a hash is, or would be.
-fn find(sorted: &[Entry], hash: u64) -> Result<usize, usize> {
+/// The index of a hash, or the index to insert it at.
+fn find(sorted: &[HashBytes], hash: u64) -> Result<usize, usize> {
     let at = |i: usize| u64::from_le_bytes(sorted[i]);
     interpolate(sorted.len(), 0..=u64::MAX, hash, at)
 }
 
-/// The list of a filter that can change.
+/// The exact list of a mutable filter.
 ///
-/// New hashes wait in a short sorted list of their own and are merged in
-/// bulk: inserting each into a list of a million would move megabytes.
+/// New hashes go to a short sorted list, which is merged in bulk: inserting
+/// each into a list of a million hashes would move megabytes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct List {
-    sorted: Vec<Entry>,
+pub(crate) struct OverflowList {
+    sorted: Vec<HashBytes>,
     recent: Vec<u64>,
 }
 
-impl List {
-    /// A list from a sorted section of a file.
-    pub(crate) fn from_sorted(sorted: &[Entry]) -> Self {
+impl OverflowList {
+    /// A list from the sorted section of a file.
+    pub(crate) fn from_sorted(sorted: &[HashBytes]) -> Self {
         Self { sorted: sorted.to_vec(), recent: Vec::new() }
     }
 
-    pub(crate) fn view(&self) -> ListView<'_> {
-        ListView { sorted: &self.sorted, recent: &self.recent }
+    pub(crate) fn view(&self) -> OverflowListView<'_> {
+        OverflowListView { sorted: &self.sorted, recent: &self.recent }
     }
 
     /// Adds a hash that is not in the list.
@@ -112,16 +113,16 @@ impl List {
         if let Err(at) = self.recent.binary_search(&hash) {
             self.recent.insert(at, hash);
         }
-        // About the square root: then merging and inserting cost the same.
-        let most = 64.max(2 * self.sorted.len().isqrt());
-        if self.recent.len() > most {
-            self.settle();
+        // At about the square root of the length, merges and insertions cost
+        // the same.
+        let max_recent = 64.max(2 * self.sorted.len().isqrt());
+        if self.recent.len() > max_recent {
+            self.merge_recent();
         }
     }
 
-    /// Merges the recent hashes into the sorted ones, from the back, in
-    /// place.
-    pub(crate) fn settle(&mut self) {
+    /// Merges the recent hashes into the sorted ones in place, from the back.
+    pub(crate) fn merge_recent(&mut self) {
         let mut old = self.sorted.len();
         self.sorted.resize(old + self.recent.len(), [0; 8]);
         let mut end = self.sorted.len();
@@ -138,10 +139,10 @@ impl List {
     }
 
     /// All hashes, sorted.
-    pub(crate) fn to_sorted(&self) -> Vec<Entry> {
-        let mut settled = self.clone();
-        settled.settle();
-        settled.sorted
+    pub(crate) fn to_sorted(&self) -> Vec<HashBytes> {
+        let mut merged = self.clone();
+        merged.merge_recent();
+        merged.sorted
     }
 }
 
@@ -153,14 +154,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_set(
+        fn list_equals_a_set(
             hashes in proptest::collection::vec(
                 prop_oneof![any::<u64>(), 0u64..20, u64::MAX - 20..=u64::MAX],
                 0..500,
             ),
             probes in proptest::collection::vec(any::<u64>(), 0..20),
         ) {
-            let mut list = List::default();
+            let mut list = OverflowList::default();
             let mut model = BTreeSet::new();
             for hash in hashes {
                 if model.insert(hash) {
@@ -171,7 +172,7 @@ mod tests {
             let sorted: Vec<u64> =
                 list.to_sorted().into_iter().map(u64::from_le_bytes).collect();
             prop_assert!(sorted.iter().eq(&model));
-            let again = List::from_sorted(&list.to_sorted());
+            let again = OverflowList::from_sorted(&list.to_sorted());
             for probe in probes.iter().chain(&model) {
                 let expected = model.contains(probe);
                 prop_assert_eq!(list.view().contains(*probe), expected);
@@ -179,9 +180,9 @@ mod tests {
             }
         }
 
-        /// Bytes from strangers need not be sorted: the search must end.
+        /// Untrusted bytes need not be sorted; the search must terminate.
         #[test]
-        fn unsorted_bytes_are_searched_without_panic(
+        fn searching_unsorted_bytes_terminates(
             bytes in proptest::collection::vec(any::<[u8; 8]>(), 0..200),
             hash: u64,
         ) {

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use support::{Colliding, Keyed};
 use tamis::summary::{
-    Deletion, Filter, FilterStack, FilterStackPlan, Interpolation, Plan,
-    Summary, TypeFilter, Unsummarised,
+    Deletion, FilterStack, FilterStackBuilder, Interpolation, LevelFilter,
+    NoSummary, Summary, SummaryBuilder, TypeFilter,
 };
-use tamis::table::{Crisis, Multilevel, MultilevelBuilder};
+use tamis::table::{Multilevel, MultilevelBuilder, TableFull};
 use tamis::{Error, KeyHasher};
 
 #[derive(Debug, Clone)]
@@ -54,11 +54,11 @@ struct Twin<K, S> {
 }
 
 impl<K: Keyed, S: Summary> Twin<K, S> {
-    fn new<P>(builder: &MultilevelBuilder, plan: &P, stash: usize) -> Self
+    fn new<P>(builder: &MultilevelBuilder, summary: &P, stash: usize) -> Self
     where
-        P: Plan<Summary = S>,
+        P: SummaryBuilder<Summary = S>,
     {
-        let table = builder.clone().stash(stash).build_with(plan).unwrap();
+        let table = builder.clone().stash(stash).build_with(summary).unwrap();
         Self { table, model: HashMap::new(), stash }
     }
 
@@ -66,7 +66,7 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
     fn insert(&mut self, key: K, value: u32) {
         match self.table.insert(key, value) {
             Ok(old) => assert_eq!(old, self.model.insert(key, value)),
-            Err(Crisis { key: back, value: same }) => {
+            Err(TableFull { key: back, value: same }) => {
                 assert_eq!((back, same), (key, value));
                 assert!(!self.model.contains_key(&key), "refused a change");
                 assert_eq!(self.table.stats().stashed, self.stash);
@@ -126,7 +126,7 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
         match self.table.rebuild(seed.map(KeyHasher::xxh3)) {
             Ok(()) => self.check_audited(),
             Err(error) => {
-                assert_eq!(error, Error::Crisis);
+                assert_eq!(error, Error::TableFull);
                 assert_eq!(self.table.stats(), before);
                 assert_eq!(*self.table.hasher(), hasher);
             }
@@ -147,7 +147,7 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
 
     fn check(&self) {
         assert_eq!(self.table.len(), self.model.len());
-        assert!(!self.table.summary().is_worn());
+        assert!(!self.table.summary().needs_rebuild());
         for (key, value) in &self.model {
             let lookup = self.table.lookup(key);
             assert_eq!(lookup.value, Some(value), "lost {key:?}");
@@ -182,13 +182,13 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
     }
 }
 
-fn follow<K: Keyed, P: Plan>(
+fn follow<K: Keyed, P: SummaryBuilder>(
     builder: &MultilevelBuilder,
-    plan: &P,
+    summary: &P,
     stash: usize,
     history: &[Op],
 ) {
-    let mut twin = Twin::<K, _>::new(builder, plan, stash);
+    let mut twin = Twin::<K, _>::new(builder, summary, stash);
     for op in history {
         twin.step(op);
         twin.check();
@@ -202,14 +202,14 @@ fn follow<K: Keyed, P: Plan>(
 }
 
 /// Filters so small that most keys are misnamed.
-fn tiny_stack(depth: usize, bits: u64, lists: usize) -> FilterStackPlan {
-    let filters: Vec<Filter> = (0..depth)
+fn tiny_stack(depth: usize, bits: u64, lists: usize) -> FilterStackBuilder {
+    let filters: Vec<LevelFilter> = (0..depth)
         .map(|level| match level + lists >= depth {
-            true => Filter::HashList { bits: 64 },
-            false => Filter::Bloom { cells: bits, probes: 2 },
+            true => LevelFilter::HashList { bits: 64 },
+            false => LevelFilter::Bloom { cells: bits, probes: 2 },
         })
         .collect();
-    FilterStack::plan().filters(&filters)
+    FilterStack::builder().filters(&filters)
 }
 
 proptest! {
@@ -232,11 +232,11 @@ proptest! {
             true => Deletion::Counting,
             false => Deletion::Lazy { share },
         };
-        let strings = Interpolation::plan().bits(1 + bits as u32 % 12);
+        let strings = Interpolation::builder().bits(1 + bits as u32 % 12);
         let cells =
-            TypeFilter::plan().cells(bits).probes(2).deletion(deletion);
+            TypeFilter::builder().cells(bits).probes(2).deletion(deletion);
         let stack = tiny_stack(levels.len(), bits, lists).deletion(deletion);
-        let none = Unsummarised::plan();
+        let none = NoSummary::builder();
         follow::<u16, _>(&builder, &none, stash, &ops);
         follow::<u16, _>(&builder, &strings, stash, &ops);
         follow::<u16, _>(&builder, &cells, stash, &ops);

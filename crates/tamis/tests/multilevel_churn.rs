@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use support::key;
 use tamis::summary::{
-    Deletion, Filter, FilterStack, Interpolation, Plan, Summary, TypeFilter,
-    Unsummarised,
+    Deletion, FilterStack, Interpolation, LevelFilter, NoSummary, Summary,
+    SummaryBuilder, TypeFilter,
 };
 use tamis::table::Multilevel;
 
@@ -34,11 +34,11 @@ struct Churn<S> {
 }
 
 impl<S: Summary> Churn<S> {
-    fn new(plan: &impl Plan<Summary = S>) -> Self {
+    fn new(summary: &impl SummaryBuilder<Summary = S>) -> Self {
         let builder =
             Multilevel::builder().items(ITEMS).levels(&LEVELS).stash(64);
         let mut churn = Self {
-            table: builder.build_with(plan).unwrap(),
+            table: builder.build_with(summary).unwrap(),
             model: HashMap::new(),
             keys: Vec::new(),
             fresh: 0,
@@ -83,8 +83,11 @@ impl<S: Summary> Churn<S> {
 }
 
 /// How a summary stands twenty turnovers: reads per hit, misnamed keys.
-fn churn<S: Summary>(what: &str, plan: &impl Plan<Summary = S>) -> (f64, f64) {
-    let mut churn = Churn::new(plan);
+fn churn<S: Summary>(
+    what: &str,
+    summary: &impl SummaryBuilder<Summary = S>,
+) -> (f64, f64) {
+    let mut churn = Churn::new(summary);
     (0..TURNOVERS).for_each(|_| churn.turnover());
     let reads = churn.hit_reads as f64 / churn.hits as f64;
     let misnamed = churn.misnamed as f64 / TURNOVERS as f64;
@@ -98,10 +101,10 @@ fn churn<S: Summary>(what: &str, plan: &impl Plan<Summary = S>) -> (f64, f64) {
     (reads, misnamed)
 }
 
-fn stack(probes: [u32; 6], bits: [u64; 6]) -> [Filter; 6] {
+fn stack(probes: [u32; 6], bits: [u64; 6]) -> [LevelFilter; 6] {
     std::array::from_fn(|i| match bits[i] {
-        0 => Filter::HashList { bits: 64 },
-        cells => Filter::Bloom { cells, probes: probes[i] },
+        0 => LevelFilter::HashList { bits: 64 },
+        cells => LevelFilter::Bloom { cells, probes: probes[i] },
     })
 }
 
@@ -111,7 +114,7 @@ fn stack(probes: [u32; 6], bits: [u64; 6]) -> [Filter; 6] {
 fn twenty_turnovers_with_good_summaries() {
     for deletion in [LAZY, Deletion::Counting] {
         let what = format!("{deletion:?}");
-        let cells = TypeFilter::plan().cells(60_000).probes(14);
+        let cells = TypeFilter::builder().cells(60_000).probes(14);
         let (reads, _) =
             churn(&format!("cells, {what}"), &cells.deletion(deletion));
         assert!(reads < 1.005, "{what}: {reads}");
@@ -119,15 +122,15 @@ fn twenty_turnovers_with_good_summaries() {
             [7, 16, 16, 16, 16, 1],
             [40_000, 40_000, 16_000, 6000, 2000, 0],
         );
-        let filters = FilterStack::plan().filters(&filters);
+        let filters = FilterStack::builder().filters(&filters);
         let (reads, _) =
             churn(&format!("stack, {what}"), &filters.deletion(deletion));
         assert!(reads < 1.005, "{what}: {reads}");
     }
-    let (reads, misnamed) = churn("strings", &Interpolation::plan());
+    let (reads, misnamed) = churn("strings", &Interpolation::builder());
     // The few in the stash are read nowhere.
     assert!(reads <= 1.0 && misnamed == 0.0, "{reads}, {misnamed}");
-    let (reads, _) = churn("no summary", &Unsummarised::plan());
+    let (reads, _) = churn("no summary", &NoSummary::builder());
     assert!(reads > 1.3, "{reads}");
 }
 
@@ -136,19 +139,19 @@ fn twenty_turnovers_with_good_summaries() {
 fn twenty_turnovers_with_bad_summaries() {
     for deletion in [LAZY, Deletion::Counting] {
         let what = format!("{deletion:?}");
-        let cells = TypeFilter::plan().cells(9000).probes(3);
+        let cells = TypeFilter::builder().cells(9000).probes(3);
         let (_, misnamed) =
             churn(&format!("few cells, {what}"), &cells.deletion(deletion));
         assert!(misnamed > 20.0, "{misnamed}");
         let filters = stack([3, 3, 3, 2, 2, 1], [9000, 3000, 900, 300, 80, 0]);
-        let filters = FilterStack::plan().filters(&filters);
+        let filters = FilterStack::builder().filters(&filters);
         let (_, misnamed) = churn(
             &format!("small stack, {what}"),
             &filters.deletion(deletion),
         );
         assert!(misnamed > 20.0, "{misnamed}");
     }
-    let short = Interpolation::plan().bits(14);
+    let short = Interpolation::builder().bits(14);
     let (_, misnamed) = churn("short strings", &short);
     assert!(misnamed > 20.0, "{misnamed}");
 }
@@ -157,16 +160,16 @@ fn twenty_turnovers_with_bad_summaries() {
 /// keys are not.
 #[test]
 fn full_counters_lose_no_key() {
-    let filters = [Filter::Bloom { cells: 2, probes: 1 }; 2];
-    let stack = FilterStack::plan().filters(&filters);
+    let filters = [LevelFilter::Bloom { cells: 2, probes: 1 }; 2];
+    let stack = FilterStack::builder().filters(&filters);
     check_full_counters(&stack.deletion(Deletion::Counting));
-    let cells = TypeFilter::plan().cells(1).probes(1);
+    let cells = TypeFilter::builder().cells(1).probes(1);
     check_full_counters(&cells.deletion(Deletion::Counting));
 }
 
-fn check_full_counters(plan: &impl Plan) {
+fn check_full_counters(summary: &impl SummaryBuilder) {
     let builder = Multilevel::builder().levels(&[30_000, 9000]);
-    let mut table = builder.build_with(plan).unwrap();
+    let mut table = builder.build_with(summary).unwrap();
     for round in 0..3 {
         for i in 0..1000 {
             table.insert(key(round, i), i).unwrap();

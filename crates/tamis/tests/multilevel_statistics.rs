@@ -7,7 +7,8 @@ mod support;
 use support::{assert_binomial, key, keys};
 use tamis::Result;
 use tamis::summary::{
-    Filter, FilterStack, Interpolation, Plan, Shape, Summary, TypeFilter,
+    FilterStack, Interpolation, LevelFilter, Summary, SummaryBuilder,
+    TableShape, TypeFilter,
 };
 use tamis::table::Multilevel;
 use tamis_theory::crisis::{Occupancy, churn};
@@ -88,13 +89,13 @@ fn levels_get_as_many_keys_as_predicted() {
 
 /// Keys a summary misnames in each of many tables.
 fn misnamed(
-    plan: &impl Plan,
+    summary: &impl SummaryBuilder,
     items: u64,
     levels: &[u64],
     builds: u64,
 ) -> Vec<u64> {
     let builder = Multilevel::builder().items(items).levels(levels);
-    let mut table = builder.build_with(plan).unwrap();
+    let mut table = builder.build_with(summary).unwrap();
     let build = |build| {
         table.clear();
         for i in 0..items {
@@ -122,8 +123,8 @@ fn assert_mean(seen: &[u64], predicted: f64, what: &str) {
 const ITEMS: u64 = 2000;
 const LEVELS: [u64; 6] = [3800, 1300, 500, 300, 100, 40];
 
-fn bloom(cells: u64, probes: u32) -> Filter {
-    Filter::Bloom { cells, probes }
+fn bloom(cells: u64, probes: u32) -> LevelFilter {
+    LevelFilter::Bloom { cells, probes }
 }
 
 /// Filters so small that keys are misnamed in every table or every fourth.
@@ -131,12 +132,12 @@ fn bloom(cells: u64, probes: u32) -> Filter {
 fn keys_are_misnamed_as_often_as_predicted() {
     let table = Occupancy::new(ITEMS, &LEVELS, 1).unwrap();
     for (cells, probes, builds) in [(12_000, 5, 1000), (6000, 4, 300)] {
-        let plan = TypeFilter::plan().cells(cells).probes(probes);
+        let summary = TypeFilter::builder().cells(cells).probes(probes);
         let shape = Multilevel::builder().levels(&LEVELS).shape().unwrap();
         // What fills whole words.
-        let cells = plan.build(&shape).unwrap().cells();
+        let cells = summary.build(&shape).unwrap().cells();
         let predicted = summary::type_filter(&table, cells, probes).unwrap();
-        let seen = misnamed(&plan, ITEMS, &LEVELS, builds);
+        let seen = misnamed(&summary, ITEMS, &LEVELS, builds);
         let what = format!("{cells} cells, {probes} probes");
         assert_mean(&seen, predicted.failure, &what);
     }
@@ -151,15 +152,15 @@ fn keys_are_misnamed_as_often_as_predicted() {
     let lists = [
         bloom(12_000, 4),
         bloom(4000, 6),
-        Filter::HashList { bits: 16 },
-        Filter::HashList { bits: 10 },
-        Filter::HashList { bits: 8 },
-        Filter::HashList { bits: 6 },
+        LevelFilter::HashList { bits: 16 },
+        LevelFilter::HashList { bits: 10 },
+        LevelFilter::HashList { bits: 8 },
+        LevelFilter::HashList { bits: 6 },
     ];
     for (filters, builds) in [(stack, 400), (lists, 200)] {
-        let plan = FilterStack::plan().filters(&filters);
+        let summary = FilterStack::builder().filters(&filters);
         let predicted = summary::filter_stack(&table, &filters).unwrap();
-        let seen = misnamed(&plan, ITEMS, &LEVELS, builds);
+        let seen = misnamed(&summary, ITEMS, &LEVELS, builds);
         assert_mean(&seen, predicted.failure, &format!("{filters:?}"));
     }
 }
@@ -171,8 +172,8 @@ fn strings_are_equal_as_often_as_predicted() {
     let table = Occupancy::new(ITEMS, &LEVELS, 1).unwrap();
     let shape = Multilevel::builder().levels(&LEVELS).shape().unwrap();
     for bits in [20, 22, 24] {
-        let plan = Interpolation::plan().bits(bits);
-        let mut strings = plan.build(&shape).unwrap();
+        let summary = Interpolation::builder().bits(bits);
+        let mut strings = summary.build(&shape).unwrap();
         let mut failures = 0;
         for build in 0..BUILDS {
             strings.clear();
@@ -190,15 +191,15 @@ fn strings_are_equal_as_often_as_predicted() {
 /// A million keys, a table and a summary as they come: every key is found
 /// with one read except for the share promised, and after an audit without
 /// exception; keys that are not there are read as often as predicted.
-fn check_a_million<P: Plan>(
+fn check_a_million<P: SummaryBuilder>(
     what: &str,
-    plan: &P,
-    predict: impl Fn(&Shape) -> Result<Prediction>,
+    summary: &P,
+    predict: impl Fn(&TableShape) -> Result<Prediction>,
     documented_bits: f64,
 ) {
     const MILLION: u64 = 1_000_000;
     let builder = Multilevel::builder().items(MILLION);
-    let mut table = builder.build_with(plan).unwrap();
+    let mut table = builder.build_with(summary).unwrap();
     for (value, key) in (0..).zip(keys(6, MILLION)) {
         assert_eq!(table.insert(key, value), Ok(None));
     }
@@ -239,16 +240,16 @@ fn check_a_million<P: Plan>(
 /// The bits are those the documentation of the summaries gives.
 #[test]
 fn a_million_keys_are_read_once() {
-    let strings = Interpolation::plan();
+    let strings = Interpolation::builder();
     check_a_million(
         "interpolation",
         &strings,
         |shape| strings.predict(shape),
         69.5,
     );
-    let cells = TypeFilter::plan();
+    let cells = TypeFilter::builder();
     check_a_million("type filter", &cells, |shape| cells.predict(shape), 27.9);
-    let stack = FilterStack::plan();
+    let stack = FilterStack::builder();
     check_a_million(
         "filter stack",
         &stack,

@@ -1,37 +1,38 @@
-//! Who is admitted to a block that is nearly full.
+//! Admission of keys to a block that is nearly full.
 
 use crate::key::Stream;
 
-/// Where the streams of the tickets begin.
+/// The stream of the tickets at choice j is `TICKET_STREAM + j`.
 const TICKET_STREAM: usize = 40;
 
-/// What decides about a key at one of its choices: the upper half is its
-/// coin, the lower half its class (see
-/// [`tracking`](crate::summary::tracking)).
+/// The random word of a key at one of its choices: the upper half is its coin
+/// for [`Admission`], the lower half its class for
+/// [`tracking`](crate::summary::tracking).
 ///
-/// From the hash, so that a lookup repeats what the insertion did.
+/// Derived from the hash, so that a lookup repeats the decisions of the
+/// insertion.
 #[inline(always)]
 pub(crate) fn ticket(hash: u64, choice: u32) -> u64 {
     ticket_stream(choice).word(hash)
 }
 
-/// The stream of the tickets at one of the choices.
+/// The stream of the tickets at a choice.
 #[inline(always)]
 pub(crate) fn ticket_stream(choice: u32) -> Stream {
     Stream::new(TICKET_STREAM + choice as usize)
 }
 
-/// A block below the threshold (h) takes every key, and one exactly at it
-/// takes one more with a certain probability (p).
+/// The rule of a block that refuses keys: below the threshold (h) it accepts
+/// every key, exactly at the threshold one more with probability p.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) threshold: u32,
-    /// The probability as a multiple of 2^-32.
+    /// p as a multiple of 2^-32.
     pub(crate) share: u64,
 }
 
 impl Admission {
-    /// Certainty.
+    /// The share of probability 1.
     pub(crate) const ONE: u64 = 1 << 32;
 
     pub(crate) fn new(threshold: u32, probability: f64) -> Self {
@@ -44,8 +45,7 @@ impl Admission {
     }
 
     /// Whether a block with this load refuses a key with this ticket. The
-    /// ticket costs a multiplication, and is asked for only at the
-    /// threshold.
+    /// ticket costs a multiplication and is computed only at the threshold.
     #[inline(always)]
     pub(crate) fn refuses(
         self,
@@ -56,7 +56,7 @@ impl Admission {
             || load == self.threshold && ticket() >> 32 >= self.share
     }
 
-    /// The share of keys that a block with this load refuses.
+    /// The share of all keys that a block with this load refuses.
     pub(crate) fn refused_share(self, load: u32) -> f64 {
         match load.cmp(&self.threshold) {
             core::cmp::Ordering::Less => 0.0,

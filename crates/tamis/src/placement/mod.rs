@@ -1,10 +1,9 @@
-//! Which blocks a key may live in.
+//! Block numbers from the 64-bit hash of a key.
 //!
-//! A placement turns the 64 bits of a key into block indices. Every index
-//! comes from a 64-bit multiply-shift, `hash * blocks / 2^64`: it needs no
-//! power of two, no division, and no more than 64 bits of hash, and its bias
-//! (at most `blocks / 2^64`) cannot be measured at any size that fits a
-//! machine.
+//! Every block number is a 64-bit multiply-shift, `hash * blocks / 2^64`. It
+//! needs no power of two, no division and no more than 64 bits of hash. Its
+//! bias, at most `blocks / 2^64`, is too small to measure at any size that
+//! fits into a machine.
 
 mod admission;
 mod pair;
@@ -16,27 +15,26 @@ mod single;
 
 pub(crate) use admission::{Admission, ticket, ticket_stream};
 pub(crate) use pair::Pair;
-pub(crate) use proposals::{Level, MAX_CHOICES, Proposals, other_stream};
+pub(crate) use proposals::{BlockRange, MAX_CHOICES, Proposals, other_stream};
 pub(crate) use range::Range;
 pub(crate) use scattered::Scattered;
 pub use scheme::Scheme;
-pub(crate) use scheme::{Wish, divide};
 pub(crate) use single::Single;
 
 /// Maps 64 uniform bits to `0..blocks`.
 ///
-/// Monotone in `hash`, which is what makes folding exact: halving the
-/// number of blocks halves every index.
+/// Monotone in `hash`, so that folding is exact: halving the number of blocks
+/// halves every block number.
 #[inline(always)]
 pub(crate) fn reduce(hash: u64, blocks: u64) -> u64 {
     address(hash, blocks).0
 }
 
-/// The same, and what of the hash is left, as a binary fraction:
-/// `hash * blocks / 2^64`, before and behind the point.
+/// The integer part and the fraction of `hash * blocks / 2^64`, the fraction
+/// as a multiple of 2^-64.
 #[inline(always)]
 pub(crate) fn address(hash: u64, blocks: u64) -> (u64, u64) {
-    // The product is below 2^64 * blocks, so the result is below blocks.
+    // The product is below 2^64 * blocks, so its upper half is below blocks.
     let product = u128::from(hash) * u128::from(blocks);
     ((product >> 64) as u64, product as u64)
 }
@@ -47,18 +45,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reaches_indices_beyond_32_bits() {
+    fn block_numbers_exceed_32_bits() {
         let blocks = (1 << 40) + 3;
         assert_eq!(reduce(u64::MAX, blocks), blocks - 1);
         assert_eq!(reduce(1 << 63, blocks), blocks / 2);
         assert_eq!(reduce(0, blocks), 0);
     }
 
-    /// At 2^36 blocks an index made from 32 bits of hash reaches one block
-    /// in sixteen, all with the same low bits: the fault behind filters that
-    /// fail from some hundred million keys on, seen without their memory.
+    /// At 2^36 blocks an index made from 32 bits of hash reaches one block in
+    /// sixteen, all with the same low bits. Filters with this fault fail from
+    /// some hundred million keys on; this test detects it without their
+    /// memory.
     #[test]
-    fn low_bits_of_large_indices_are_uniform() {
+    fn low_bits_of_large_block_numbers_are_uniform() {
         fn check(what: &str, index: impl Fn(u64) -> u64) {
             const KEYS: u64 = 1 << 16;
             let mut seen = [0u32; 64];
@@ -71,7 +70,7 @@ mod tests {
                 .iter()
                 .map(|&n| (f64::from(n) - mean).powi(2) / mean)
                 .sum();
-            // 63 degrees of freedom: 99.9 % lie below 103.4.
+            // The 99.9 % quantile at 63 degrees of freedom.
             assert!(chi < 103.4, "{what}: chi-square {chi}");
         }
         let blocks = 1 << 36;
@@ -88,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stays_in_range_and_folds(hash: u64, half in 1u64..1 << 62) {
+        fn block_numbers_stay_in_range_and_fold(hash: u64, half in 1u64..1 << 62) {
             prop_assert!(reduce(hash, half) < half);
             prop_assert_eq!(reduce(hash, 2 * half) / 2, reduce(hash, half));
         }

@@ -1,60 +1,59 @@
-//! The blocks proposed to a key, in order: single, sequential, multilevel.
+//! The blocks proposed to a key, in order, under every scheme.
 
 use super::reduce;
 use crate::key::Stream;
 
-/// Most blocks proposed per key (d).
+/// The largest number of blocks proposed per key (d).
 pub(crate) const MAX_CHOICES: usize = 8;
 
-/// Where the streams for the second and later choices begin.
+/// The stream of choice j > 0 is `CHOICE_STREAM + j`.
 const CHOICE_STREAM: usize = 32;
 
-/// A range of blocks.
+/// The blocks `first..first + blocks`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct BlockRange {
     pub(crate) first: u64,
     pub(crate) blocks: u64,
 }
 
-impl Level {
-    /// The block that a hash chooses.
+impl BlockRange {
+    /// The block of a hash.
     #[inline(always)]
     pub(crate) fn block(&self, hash: u64) -> u64 {
         self.first + reduce(hash, self.blocks)
     }
 }
 
-/// One block from each of `choices` ranges, every choice with a hash of its
-/// own.
+/// One block from each of `choices` ranges, every choice with its own hash.
 ///
-/// SEQUENTIAL and MHT differ only in the ranges: all the same, or all
-/// disjoint. SINGLE has one.
+/// The schemes differ only in the ranges: SINGLE has one, those of SEQUENTIAL
+/// are all equal, those of MHT are disjoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Proposals {
-    levels: [Level; MAX_CHOICES],
+    ranges: [BlockRange; MAX_CHOICES],
     choices: u32,
 }
 
 impl Proposals {
-    /// Every choice from the whole array: SINGLE for one, SEQUENTIAL for
-    /// more.
+    /// Every choice from the whole array: SINGLE for one choice, SEQUENTIAL
+    /// for more.
     pub(crate) fn sequential(blocks: u64, choices: u32) -> Self {
-        let mut levels = [Level::default(); MAX_CHOICES];
-        for level in levels.iter_mut().take(choices as usize) {
-            *level = Level { first: 0, blocks };
+        let mut ranges = [BlockRange::default(); MAX_CHOICES];
+        for range in ranges.iter_mut().take(choices as usize) {
+            *range = BlockRange { first: 0, blocks };
         }
-        Self { levels, choices }
+        Self { ranges, choices }
     }
 
-    /// Choice j from level j, the levels one behind the other: MHT.
+    /// Choice j from level j, the levels adjacent and in order: MHT.
     pub(crate) fn multilevel(sizes: &[u64]) -> Self {
-        let mut levels = [Level::default(); MAX_CHOICES];
+        let mut ranges = [BlockRange::default(); MAX_CHOICES];
         let mut first = 0;
-        for (level, &blocks) in levels.iter_mut().zip(sizes) {
-            *level = Level { first, blocks };
+        for (range, &blocks) in ranges.iter_mut().zip(sizes) {
+            *range = BlockRange { first, blocks };
             first += blocks;
         }
-        Self { levels, choices: sizes.len().min(MAX_CHOICES) as u32 }
+        Self { ranges, choices: sizes.len().min(MAX_CHOICES) as u32 }
     }
 
     #[inline(always)]
@@ -62,32 +61,32 @@ impl Proposals {
         self.choices
     }
 
-    pub(crate) fn levels(&self) -> &[Level] {
-        &self.levels[..self.choices as usize]
+    /// The range of every choice.
+    pub(crate) fn ranges(&self) -> &[BlockRange] {
+        &self.ranges[..self.choices as usize]
     }
 
-    /// The block of the `choice`-th proposal.
+    /// The block of a choice.
     ///
-    /// The first is chosen by the hash itself, so that a key refused
-    /// nowhere costs no more than in a plain blocked filter.
+    /// Choice 0 uses the hash itself, so that a key in its first block costs
+    /// no more than in a plain blocked filter.
     #[inline(always)]
     pub(crate) fn block(&self, hash: u64, choice: u32) -> u64 {
         let hash = match choice {
             0 => hash,
             _ => other_stream(choice).word(hash),
         };
-        self.level(choice).block(hash)
+        self.range(choice).block(hash)
     }
 
-    /// The range of the `choice`-th proposal.
+    /// The range of a choice.
     #[inline(always)]
-    pub(crate) fn level(&self, choice: u32) -> Level {
-        self.levels[choice as usize % MAX_CHOICES]
+    pub(crate) fn range(&self, choice: u32) -> BlockRange {
+        self.ranges[choice as usize % MAX_CHOICES]
     }
 }
 
-/// The stream of the hashes that choose the `choice`-th block, after the
-/// first.
+/// The stream of the hashes for a choice after the first.
 #[inline(always)]
 pub(crate) fn other_stream(choice: u32) -> Stream {
     Stream::new(CHOICE_STREAM + choice as usize)
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_disjoint_and_covered() {
+    fn levels_are_disjoint_and_fully_used() {
         let proposals = Proposals::multilevel(&[50, 9, 2]);
         let mut seen = [[0u32; 61]; 3];
         for i in 0..20_000u64 {
@@ -130,7 +129,7 @@ mod tests {
             .iter()
             .map(|&n| (f64::from(n) - 256.0).powi(2) / 256.0)
             .sum();
-        // 255 degrees of freedom: 99.9 % lie below 330.5.
+        // The 99.9 % quantile at 255 degrees of freedom.
         assert!(chi < 330.5, "{chi}");
     }
 }

@@ -1,15 +1,14 @@
-//! Every probe somewhere else: the classic Bloom filter.
+//! Independent positions for every probe: the classic Bloom filter.
 
 use super::reduce;
 use crate::key::stretch;
 
 /// Positions spread over one array of `bits`.
 ///
-/// Each comes from its own stretched word. Double hashing (`g + i h`) needs
-/// one multiplication less a probe, which no one notices beside the cache
-/// miss, and its positions form an arithmetic progression: the
-/// false-positive rate then only *approaches* the formula as the filter
-/// grows.
+/// Each position comes from its own stretched word. Double hashing
+/// (`g + i h`) saves one multiplication per probe, which the cache miss hides,
+/// and its positions form an arithmetic progression: the false-positive rate
+/// then only *approaches* the formula as the filter grows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scattered {
     pub(crate) bits: u64,

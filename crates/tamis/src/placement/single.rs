@@ -1,8 +1,8 @@
-//! One block, chosen once.
+//! One block per key.
 
 use super::reduce;
 
-/// Every key has exactly one block.
+/// One block per key, chosen by its hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Single {
     pub(crate) blocks: u64,

@@ -1,27 +1,27 @@
-//! Small numbers packed without waste.
+//! Small numbers, packed as digits of a base.
 
 use alloc::vec::Vec;
 
 use super::zeroed;
 use crate::error::Result;
 
-/// Digits of a base, as many to a word as fit.
+/// An array of digits, `powers.len()` of them in each word.
 ///
-/// A word is read as a fraction, whose i-th digit is what stands before the
-/// point after a multiplication with base^i and one with the base. Two
-/// multiplications, where the digits of an integer would need two divisions;
-/// bit fields would be cheaper still, and take 3 bits for a base of 5.
+/// A word is a binary fraction, and digit i is the integer part of
+/// `fract(word * base^i) * base`: two multiplications, where a digit of an
+/// integer takes two divisions. Bit fields would be cheaper to read, but take
+/// 3 bits per cell for base 5, which packs into 2.37.
 #[derive(Debug, Clone)]
 pub(super) struct Cells {
     words: Vec<u64>,
     base: u64,
-    /// Of the base, one for each digit.
+    /// `base^i` for every digit i of a word.
     powers: Vec<u64>,
-    /// How many values a word can have.
+    /// `base^digits`, the number of values of a word.
     values: u128,
 }
 
-/// Where a digit is.
+/// The position of a digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellAt {
     pub(super) word: usize,
@@ -29,8 +29,8 @@ pub(super) struct CellAt {
 }
 
 impl Cells {
-    /// Words of so many digits of a base each, all zero; base^digits must
-    /// not be above 2^64.
+    /// `words` words of `digits` zero digits each. Requires
+    /// `base^digits <= 2^64`.
     pub(super) fn new(words: u64, base: u64, digits: u32) -> Result<Self> {
         Ok(Self {
             words: zeroed(words)?,
@@ -46,9 +46,9 @@ impl Cells {
         ((u128::from(fraction) * u128::from(self.base)) >> 64) as u64
     }
 
-    /// Changes a digit. The word becomes the smallest fraction that is not
-    /// below the number: the error, less than 2^-64, times the largest power
-    /// stays below one digit.
+    /// Replaces a digit. The word becomes the smallest fraction that is not
+    /// below the number: the rounding error, less than 2^-64, times the
+    /// largest power stays below one digit.
     pub(super) fn set(&mut self, at: CellAt, digit: u64) {
         let old = self.get(at);
         let unit = self.powers[self.powers.len() - 1 - at.digit];
@@ -60,11 +60,11 @@ impl Cells {
         *word = (number << 64).div_ceil(self.values) as u64;
     }
 
-    /// The cell at a position.
-    pub(super) fn at(&self, position: u64) -> CellAt {
+    /// The position of cell number `index`.
+    pub(super) fn at(&self, index: u64) -> CellAt {
         let digits = self.powers.len() as u64;
-        let word = (position / digits) as usize;
-        CellAt { word, digit: (position % digits) as usize }
+        let word = (index / digits) as usize;
+        CellAt { word, digit: (index % digits) as usize }
     }
 
     pub(super) fn clear(&mut self) {
@@ -82,43 +82,44 @@ mod tests {
     use proptest::prelude::*;
     use tamis_theory::summary::cells_per_word;
 
-    fn made(words: u64, base: u64) -> Cells {
+    fn zero_cells(words: u64, base: u64) -> Cells {
         let digits = cells_per_word(base as usize - 1);
         Cells::new(words, base, digits).unwrap()
     }
 
     proptest! {
         #[test]
-        fn digits_stay_apart(
+        fn setting_a_digit_leaves_the_others(
             base in 2u64..=9,
             changes in proptest::collection::vec(
                 (0u64..100, any::<u64>()), 0..300,
             ),
         ) {
-            let mut cells = made(5, base);
+            let mut cells = zero_cells(5, base);
             let mut model = [0; 100];
-            for (position, value) in changes {
-                // The largest digits are those that rounding would spoil.
+            for (index, value) in changes {
+                // Favours the largest digit: a rounding error in a word
+                // shows there first.
                 let value = (value % (2 * base)).min(base - 1);
-                cells.set(cells.at(position), value);
-                model[position as usize] = value;
-                for (position, &value) in (0..).zip(&model) {
-                    prop_assert_eq!(cells.get(cells.at(position)), value);
+                cells.set(cells.at(index), value);
+                model[index as usize] = value;
+                for (index, &value) in (0..).zip(&model) {
+                    prop_assert_eq!(cells.get(cells.at(index)), value);
                 }
             }
         }
     }
 
     #[test]
-    fn full_words_are_read_back() {
+    fn words_of_largest_digits_are_read_back() {
         for base in 2..=9 {
-            let mut cells = made(1, base);
+            let mut cells = zero_cells(1, base);
             let digits = cells.powers.len() as u64;
-            for position in 0..digits {
-                cells.set(cells.at(position), base - 1);
+            for index in 0..digits {
+                cells.set(cells.at(index), base - 1);
             }
-            for position in 0..digits {
-                assert_eq!(cells.get(cells.at(position)), base - 1);
+            for index in 0..digits {
+                assert_eq!(cells.get(cells.at(index)), base - 1);
             }
         }
     }

@@ -5,13 +5,12 @@ use alloc::vec::Vec;
 use super::zeroed;
 use crate::error::Result;
 
-/// The largest count. It is never left again: how many more there were is
-/// not known, and one too few would lose a key.
+/// The largest count. A counter that reaches it is never decremented: the
+/// true count is lost, and one decrement too many would lose a key.
 const STUCK: u8 = 15;
 
-/// Counters of four bits, two a byte. At half full filters a counter has
-/// ln 2 on average, so it is stuck with the chance of 15 or more by Poisson's
-/// law, 1.6e-15.
+/// Counters of four bits, two per byte. In a half-full filter a counter is
+/// Poisson with mean ln 2, so that it sticks with probability 1.6e-15.
 #[derive(Debug, Clone)]
 pub(super) struct Counters(Vec<u8>);
 
@@ -30,16 +29,17 @@ impl Counters {
         *byte = *byte & !(15 << shift) | count << shift;
     }
 
-    /// One more.
-    pub(super) fn increase(&mut self, at: u64) {
+    /// Increments a counter, up to [`STUCK`].
+    pub(super) fn increment(&mut self, at: u64) {
         let count = self.get(at);
         if count < STUCK {
             self.set(at, count + 1);
         }
     }
 
-    /// One less; whether there is none left. Stays as it is at both ends.
-    pub(super) fn decrease(&mut self, at: u64) -> bool {
+    /// Decrements a counter unless it is 0 or [`STUCK`]; true if it is 0
+    /// afterwards.
+    pub(super) fn decrement(&mut self, at: u64) -> bool {
         let count = self.get(at);
         if count > 0 && count < STUCK {
             self.set(at, count - 1);
@@ -69,13 +69,13 @@ mod tests {
         let mut counters = Counters::new(3).unwrap();
         for at in 0..3 {
             assert!(counters.is_zero(at));
-            (0..14).for_each(|_| counters.increase(at));
+            (0..14).for_each(|_| counters.increment(at));
             for left in (0..14).rev() {
-                assert_eq!(counters.decrease(at), left == 0);
+                assert_eq!(counters.decrement(at), left == 0);
             }
-            assert!(counters.is_zero(at) && counters.decrease(at));
-            (0..15).for_each(|_| counters.increase(at));
-            assert!((0..100).all(|_| !counters.decrease(at)));
+            assert!(counters.is_zero(at) && counters.decrement(at));
+            (0..15).for_each(|_| counters.increment(at));
+            assert!((0..100).all(|_| !counters.decrement(at)));
         }
         counters.clear();
         assert!((0..3).all(|at| counters.is_zero(at)));

@@ -1,55 +1,57 @@
-//! A Bloom filter for every level.
+//! A stack of Bloom filters, one for each level.
 
 use alloc::vec::Vec;
 
-use tamis_theory::summary::{self, Filter, Prediction};
+use tamis_theory::summary::{self, Prediction};
 
-use super::deletion::Wear;
+use super::deletion::StaleKeys;
 use super::layer::Layer;
-use super::mixing::Mixed;
+use super::mixing::MixedHash;
+use super::rates::Rates;
 use super::{
-    Deletion, FALSE_POSITIVE, Located, MISNAMED, Plan, Shape, Summary,
+    Deletion, LevelFilter, Located, Summary, SummaryBuilder, TableShape,
 };
 use crate::error::{Error, Result};
 
-/// Fewer keys than this are listed.
+/// A level with fewer expected keys gets a hash list instead of a Bloom
+/// filter.
 const LISTED: f64 = 32.0;
 
-/// A Bloom filter for each level: the first holds all keys, each other one
-/// those of its level and of later ones (B_0 to B_(d-1), MBF in the paper).
-/// The last filter of an unbroken row that knows the key names its level.
+/// A Bloom filter for each level: the first holds all keys, every other one
+/// the keys of its level and of later levels (B_0 to B_(d-1), MBF in the
+/// paper). A lookup probes the filters in order up to the first that does not
+/// contain the key; the last that does names the level.
 ///
-/// The first may be sloppy, since a key it takes for another costs a read and
-/// nothing else. The others must be accurate, and are small, because few keys
-/// are in later levels; of all summaries this one makes the most of a large
-/// first level.
+/// The first filter may be inaccurate, because its false positives cost one
+/// read each. The others must be accurate; they are small, because few keys
+/// are in later levels. Of the three summaries this one gains most from a
+/// large first level.
 ///
 /// | | |
 /// |---|---|
-/// | memory | what [`predict`](FilterStackPlan::predict) says and no more; five times that with counters |
-/// | a hit reads | 1 bucket, except for the share of keys that are [misnamed](FilterStackPlan::misnamed); those, up to the number of the level named |
-/// | a miss reads | as many as the first filter has [false positives](FilterStackPlan::false_positive), of which nearly all name the first level |
-/// | a lookup in the summary | of filters in which half the bits are set, as in the smallest, 2 bits on average for a miss (1 + 1/2 + 1/4 + ..); all k of the first and 2 of the second for a key in the first level |
+/// | memory | as [`predict`](FilterStackBuilder::predict) computes; five times that with counters |
+/// | a hit reads | 1 bucket, except for the share of [misnamed](FilterStackBuilder::misnamed) keys; those, up to the number of the level named |
+/// | a miss reads | one bucket per [false positive](FilterStackBuilder::false_positive) of the first filter; nearly all of these name the first level |
+/// | a lookup in the summary | in the smallest filters, which have half their bits set, 2 bits on average for a miss (1 + 1/2 + 1/4 + ..); all k of the first and 2 of the second for a key in the first level |
 ///
-/// A key is misnamed if a later filter takes it for one of its own, so the
+/// A key is misnamed if a later filter contains it by a false positive, so the
 /// level named is too high, never too low, and a key in the table is never
-/// absent. The predicted number, the sum of N_j f_j(L_j) over the levels, is
-/// an exact mean.
+/// absent. The predicted number of misnamed keys, the sum of N_j f_j(L_j) over
+/// the levels, is an exact mean.
 ///
-/// **It cannot promise**:
+/// **Not guaranteed**:
 ///
-/// * its rates once keys come and go. More of them are then in later levels
-///   than when they only came, and with lazy deletion stale ones are in the
-///   filters beside those there are.
-/// * anything about keys with equal *hashes*, which all filters take for the
-///   same.
+/// * The error rates under churn. After insertions and removals more keys are
+///   in later levels than after insertions alone, and with lazy deletion the
+///   filters also hold stale keys.
+/// * Anything for keys with equal *hashes*, which no filter distinguishes.
 ///
 /// ```
 /// use tamis::summary::FilterStack;
 /// use tamis::table::Multilevel;
 ///
 /// let builder = Multilevel::builder().items(1000).buckets_per_item(3.0);
-/// let mut table = builder.build_with(&FilterStack::plan())?;
+/// let mut table = builder.build_with(&FilterStack::builder())?;
 /// for i in 0..1000u32 {
 ///     table.insert(i, i * i)?;
 /// }
@@ -60,90 +62,93 @@ const LISTED: f64 = 32.0;
 #[derive(Debug, Clone)]
 pub struct FilterStack {
     layers: Vec<Layer>,
-    wear: Wear,
+    stale: StaleKeys,
     deletion: Deletion,
 }
 
-/// Settings of a [`FilterStack`]: its filters, or what they should achieve.
+/// Settings of a [`FilterStack`]: its filters, or their target rates.
 ///
 /// ```
-/// use tamis::summary::{FilterStack, Shape};
+/// use tamis::summary::{FilterStack, TableShape};
 ///
-/// let shape = Shape::new(10_000, &[19_000, 6500, 2500, 1500, 500], 1)?;
-/// let plan = FilterStack::plan().false_positive(0.01).misnamed(1e-3);
-/// let prediction = plan.predict(&shape)?;
+/// let levels = [19_000, 6500, 2500, 1500, 500];
+/// let shape = TableShape::new(10_000, &levels, 1)?;
+/// let builder = FilterStack::builder().false_positive(0.01).misnamed(1e-3);
+/// let prediction = builder.predict(&shape)?;
 /// assert!(prediction.false_positive <= 0.0101);
-/// // Of 10,000 keys.
+/// // Misnamed keys among 10,000.
 /// assert!(prediction.failure <= 10.0);
 /// assert!(prediction.bits_per_item < 15.0);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct FilterStackPlan {
-    filters: Option<Vec<Filter>>,
-    false_positive: f64,
-    misnamed: f64,
-    deletion: Deletion,
+pub struct FilterStackBuilder {
+    filters: Option<Vec<LevelFilter>>,
+    rates: Rates,
 }
 
-impl FilterStackPlan {
+impl FilterStackBuilder {
     /// The filters (B_0, B_1, ..), one for each level: the first for all
-    /// keys, every other one for the keys in its level and later ones. What
-    /// is said about rates is of no effect then.
+    /// keys, every other one for the keys of its level and later ones.
+    /// Replaces the target rates.
     ///
-    /// A list of hashes is exact, or nearly, at 64 bits for each key,
-    /// whatever their length: for the few keys of the last levels. Inserting
-    /// one moves half the list.
+    /// A hash list takes 64 bits per key, whatever the length of its strings,
+    /// and with long strings is exact: it suits the few keys of the last
+    /// levels. An insertion moves half the list.
     ///
     /// ```
-    /// use tamis::summary::{Filter, FilterStack, Plan, Shape, Summary};
-    /// let shape = Shape::new(100, &[200, 80], 1)?;
+    /// use tamis::summary::{
+    ///     FilterStack, LevelFilter, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(100, &[200, 80], 1)?;
     /// let filters = [
-    ///     Filter::Bloom { cells: 1000, probes: 7 },
-    ///     Filter::HashList { bits: 64 },
+    ///     LevelFilter::Bloom { cells: 1000, probes: 7 },
+    ///     LevelFilter::HashList { bits: 64 },
     /// ];
-    /// let mut summary = FilterStack::plan().filters(&filters).build(&shape)?;
+    /// let builder = FilterStack::builder().filters(&filters);
+    /// let mut summary = builder.build(&shape)?;
     /// summary.insert(1, 1);
-    /// assert_eq!(summary.locate(1).named, Some(1));
+    /// assert_eq!(summary.locate(1).level, Some(1));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn filters(self, filters: &[Filter]) -> Self {
+    pub fn filters(self, filters: &[LevelFilter]) -> Self {
         Self { filters: Some(filters.to_vec()), ..self }
     }
 
-    /// The share of keys not in the table for which a bucket is read, 1 %
-    /// unless said otherwise and half at most.
+    /// The share of absent keys for which a bucket is read; default 1 %, at
+    /// most 50 %.
     ///
     /// ```
-    /// use tamis::summary::{FilterStack, Shape};
-    /// let shape = Shape::new(1000, &[1900, 650, 250, 100], 1)?;
-    /// let plan = FilterStack::plan();
+    /// use tamis::summary::{FilterStack, TableShape};
+    /// let shape = TableShape::new(1000, &[1900, 650, 250, 100], 1)?;
+    /// let builder = FilterStack::builder();
     /// let [less, more] = [0.05, 0.001].map(|rate| {
-    ///     plan.clone().false_positive(rate).predict(&shape)
+    ///     builder.clone().false_positive(rate).predict(&shape)
     /// });
     /// assert!(less?.bits_per_item < more?.bits_per_item);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn false_positive(self, rate: f64) -> Self {
-        Self { false_positive: rate, ..self }
+        let rates = Rates { false_positive: rate, ..self.rates };
+        Self { rates, ..self }
     }
 
-    /// The share of the keys in the table whose level may be named wrongly,
-    /// one in a thousand unless said otherwise. They are found all the same,
-    /// and after an audit with one read.
+    /// The share of present keys whose level may be named wrongly; default
+    /// one in a thousand. Such a key is still found, and after an
+    /// [audit](crate::table::Multilevel::audit) with one read.
     ///
-    /// The paper wants *no* key misnamed, but for a small chance. That is a
-    /// share of this chance divided by the number of keys, and takes more
-    /// memory.
+    /// The paper requires that *no* key is misnamed, up to a small
+    /// probability. That is a share of this probability divided by the number
+    /// of keys, and takes more memory.
     ///
     /// ```
-    /// use tamis::summary::{FilterStack, Shape};
-    /// let shape = Shape::new(1000, &[1900, 650, 250, 100], 1)?;
-    /// let plan = FilterStack::plan();
+    /// use tamis::summary::{FilterStack, TableShape};
+    /// let shape = TableShape::new(1000, &[1900, 650, 250, 100], 1)?;
+    /// let builder = FilterStack::builder();
     /// let [some, none] = [1e-3, 1e-6 / 1000.0].map(|share| {
-    ///     plan.clone().misnamed(share).predict(&shape)
+    ///     builder.clone().misnamed(share).predict(&shape)
     /// });
     /// let (some, none) = (some?, none?);
     /// assert!(some.failure <= 1.0 && none.failure <= 1e-6);
@@ -152,53 +157,57 @@ impl FilterStackPlan {
     /// ```
     #[must_use]
     pub fn misnamed(self, share: f64) -> Self {
-        Self { misnamed: share, ..self }
+        let rates = Rates { misnamed: share, ..self.rates };
+        Self { rates, ..self }
     }
 
-    /// What becomes of removed keys; lazy, a quarter, unless said otherwise.
+    /// How keys are removed; default lazy, with a share of a quarter.
     ///
     /// ```
-    /// use tamis::summary::{Deletion, FilterStack, Plan, Shape, Summary};
-    /// let shape = Shape::new(100, &[200, 80], 1)?;
-    /// let plan = FilterStack::plan().deletion(Deletion::Counting);
-    /// let mut summary = plan.build(&shape)?;
+    /// use tamis::summary::{
+    ///     Deletion, FilterStack, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(100, &[200, 80], 1)?;
+    /// let builder = FilterStack::builder().deletion(Deletion::Counting);
+    /// let mut summary = builder.build(&shape)?;
     /// summary.insert(1, 1);
     /// summary.remove(1, 1);
-    /// assert_eq!(summary.locate(1).named, None);
+    /// assert_eq!(summary.locate(1).level, None);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn deletion(self, deletion: Deletion) -> Self {
-        Self { deletion, ..self }
+        Self { rates: Rates { deletion, ..self.rates }, ..self }
     }
 
-    /// What the theory expects of it in a table: bits per item (without
-    /// counters), the share of absent keys that are read, and how many keys
-    /// are misnamed in a table that has just been filled.
+    /// Theoretical properties in a freshly filled table: bits per item
+    /// (without counters), the share of absent keys that are read, and the
+    /// number of misnamed keys.
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::build`].
+    /// Those of [`SummaryBuilder::build`].
     ///
     /// ```
-    /// use tamis::summary::{FilterStack, Shape};
-    /// let shape = Shape::new(100, &[200, 80], 1)?;
-    /// assert!(FilterStack::plan().predict(&shape)?.failure < 0.1);
-    /// assert!(FilterStack::plan().filters(&[]).predict(&shape).is_err());
+    /// use tamis::summary::{FilterStack, TableShape};
+    /// let shape = TableShape::new(100, &[200, 80], 1)?;
+    /// assert!(FilterStack::builder().predict(&shape)?.failure < 0.1);
+    /// assert!(FilterStack::builder().filters(&[]).predict(&shape).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn predict(&self, shape: &Shape) -> Result<Prediction> {
-        let filters = self.sized(shape)?;
+    pub fn predict(&self, shape: &TableShape) -> Result<Prediction> {
+        let filters = self.filters_for(shape)?;
         Ok(summary::filter_stack(&shape.occupancy()?, &filters)?)
     }
 
-    /// Filters that achieve the rates; a list instead of one for few keys,
-    /// which is about as large and stays exact if there come to be more.
-    fn smallest(&self, shape: &Shape) -> Result<Vec<Filter>> {
-        let misnamed = self.misnamed * shape.items() as f64;
-        let (table, rate) = (shape.occupancy()?, self.false_positive);
+    /// The smallest filters that achieve the target rates. A level with few
+    /// keys gets a hash list, which is about as large as the filter and stays
+    /// exact if the level holds more keys than expected.
+    fn smallest(&self, shape: &TableShape) -> Result<Vec<LevelFilter>> {
+        let misnamed = self.rates.misnamed_items(shape);
+        let (table, rate) = (shape.occupancy()?, self.rates.false_positive);
         let filters = summary::smallest_filter_stack(&table, misnamed, rate)?;
-        let list = Filter::HashList { bits: 64 };
+        let list = LevelFilter::HashList { bits: 64 };
         let keys = table.passed_on().iter();
         let fitting = filters
             .into_iter()
@@ -207,7 +216,7 @@ impl FilterStackPlan {
         Ok(fitting.collect())
     }
 
-    fn sized(&self, shape: &Shape) -> Result<Vec<Filter>> {
+    fn filters_for(&self, shape: &TableShape) -> Result<Vec<LevelFilter>> {
         match &self.filters {
             None => self.smallest(shape),
             Some(filters) if filters.len() == shape.levels().len() => {
@@ -221,50 +230,46 @@ impl FilterStackPlan {
     }
 }
 
-impl Plan for FilterStackPlan {
+impl SummaryBuilder for FilterStackBuilder {
     type Summary = FilterStack;
 
-    fn build(&self, shape: &Shape) -> Result<FilterStack> {
+    fn build(&self, shape: &TableShape) -> Result<FilterStack> {
+        let deletion = self.rates.deletion;
         let layers = (0..)
-            .zip(self.sized(shape)?)
-            .map(|(lane, filter)| Layer::new(filter, lane, self.deletion));
+            .zip(self.filters_for(shape)?)
+            .map(|(lane, filter)| Layer::new(filter, lane, deletion));
         Ok(FilterStack {
             layers: layers.collect::<Result<_>>()?,
-            wear: self.deletion.quota(shape)?,
-            deletion: self.deletion,
+            stale: deletion.stale_keys(shape)?,
+            deletion,
         })
     }
 }
 
 impl FilterStack {
-    /// Starts with 1 % of false positives and one key in a thousand
-    /// misnamed.
+    /// A builder with 1 % false positives and one key in a thousand misnamed.
     ///
     /// ```
-    /// use tamis::summary::{FilterStack, Plan, Shape};
-    /// let shape = Shape::new(100, &[200, 80], 1)?;
-    /// assert!(FilterStack::plan().build(&shape).is_ok());
+    /// use tamis::summary::{FilterStack, SummaryBuilder, TableShape};
+    /// let shape = TableShape::new(100, &[200, 80], 1)?;
+    /// assert!(FilterStack::builder().build(&shape).is_ok());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn plan() -> FilterStackPlan {
-        FilterStackPlan {
-            filters: None,
-            false_positive: FALSE_POSITIVE,
-            misnamed: MISNAMED,
-            deletion: Deletion::default(),
-        }
+    pub fn builder() -> FilterStackBuilder {
+        FilterStackBuilder { filters: None, rates: Rates::default() }
     }
 
-    fn last(&self) -> u32 {
-        self.layers.len() as u32 - 1
+    /// The number of filters that hold a key of `level`.
+    fn layers_of(&self, level: u32) -> usize {
+        (level as usize).min(self.layers.len() - 1) + 1
     }
 }
 
 impl Summary for FilterStack {
     #[inline]
     fn locate(&self, hash: u64) -> Located {
-        let key = Mixed::new(hash);
+        let key = MixedHash::new(hash);
         let passed =
             self.layers.iter().take_while(|layer| layer.contains(key)).count();
         match passed {
@@ -274,39 +279,39 @@ impl Summary for FilterStack {
     }
 
     fn insert(&mut self, hash: u64, level: u32) -> bool {
-        let key = Mixed::new(hash);
-        let layers = level.min(self.last()) as usize + 1;
-        let mut above = false;
+        let key = MixedHash::new(hash);
+        let layers = self.layers_of(level);
+        let mut may_misname = false;
         for (number, layer) in self.layers[..layers].iter_mut().enumerate() {
             let changed = layer.insert(key);
-            // The first says that a key is there, not where.
-            above |= changed && number > 0;
+            // Layer 0 decides presence, not the level.
+            may_misname |= changed && number > 0;
         }
-        above
+        may_misname
     }
 
     fn remove(&mut self, hash: u64, level: u32) {
-        let key = Mixed::new(hash);
-        let layers = level.min(self.last()) as usize + 1;
+        let key = MixedHash::new(hash);
+        let layers = self.layers_of(level);
         for layer in &mut self.layers[..layers] {
             layer.remove(key);
         }
         if let Deletion::Lazy { .. } = self.deletion {
-            self.wear.stale += 1;
+            self.stale.count += 1;
         }
     }
 
     fn clear(&mut self) {
         self.layers.iter_mut().for_each(Layer::clear);
-        self.wear.stale = 0;
+        self.stale.count = 0;
     }
 
     fn stale(&self) -> u64 {
-        self.wear.stale
+        self.stale.count
     }
 
-    fn is_worn(&self) -> bool {
-        self.wear.is_over()
+    fn needs_rebuild(&self) -> bool {
+        self.stale.exceed_quota()
     }
 
     fn bits(&self) -> u64 {

@@ -4,56 +4,55 @@ use alloc::vec::Vec;
 
 use tamis_theory::summary::{self, Prediction};
 
-use super::mixing::Mixed;
-use super::{Levels, Located, Plan, Shape, Summary, zeroed};
+use super::mixing::MixedHash;
+use super::{Levels, Located, Summary, SummaryBuilder, TableShape, zeroed};
 use crate::error::{Error, Result};
 use crate::search::interpolate;
 
-/// Bits of a word that hold the level.
-const LEVEL: u64 = 7;
+/// The bits of a word that hold the level.
+const LEVEL_BITS: u64 = 7;
 
-/// Most bits of a string.
+/// The largest string length: a word minus the level.
 const MAX_BITS: u32 = 61;
 
-/// Strings in a segment, on average, before there are twice as many
-/// segments.
+/// Strings per segment, on average, at which the number of segments doubles.
 const CROWDED: u64 = 128;
 
 /// Words by which a full segment grows. Doubling it would leave a third of
 /// the memory unused.
 const GROWTH: usize = 16;
 
-/// The sorted hashes of all keys, cut to a string of bits (b), each with its
-/// level in the same word; searched by interpolation (IS in the paper).
+/// The sorted hashes of all keys, each cut to a string of b bits and stored
+/// with its level in one word; searched by interpolation (IS in the paper).
 ///
-/// A key that is not there is taken for one with a chance of n / 2^b; two
-/// keys of the same string with a chance of about n^2 / 2^(b+1). Equal
-/// strings stay beside each other, so that all their levels are known: the
-/// highest is the one named, the others are read next. Removal is exact.
+/// An absent key matches a string with probability n / 2^b. Two keys have
+/// equal strings with probability about n^2 / 2^(b+1). Equal strings are
+/// adjacent, so that a lookup collects all their levels: it names the highest,
+/// and the table reads the others next. Removal is exact.
 ///
-/// One array would have to move half of itself for every key. The top bits
-/// of a string choose one of many short sorted arrays instead, *segments* of
-/// 64 to 128 words, and there are twice as many when they are full on
-/// average. So an insertion moves half a kilobyte at most on average, and a
-/// search looks at four to five words.
+/// One sorted array would move half its words on every insertion. The top
+/// bits of a string instead choose one of many short sorted arrays, *segments*
+/// of 64 to 128 words, whose number doubles when they are full on average. An
+/// insertion moves half a kilobyte at most on average, and a search reads four
+/// to five words.
 ///
 /// | | |
 /// |---|---|
-/// | memory | 64 bits per key; 3.75 to 7.5 for the 7.5 words that are unused in a segment on average, more while keys come and go; 1.5 to 3 for its header of three words |
-/// | a hit reads | 1 bucket, unless its string is not its own |
+/// | memory | 64 bits per key; 3.75 to 7.5 for the 7.5 words that are unused in a segment on average, more under churn; 1.5 to 3 for its header of three words |
+/// | a hit reads | 1 bucket, unless another key has the same string |
 /// | a miss reads | n / 2^b buckets |
-/// | a lookup in the summary | the header of a segment and four to five of its words on average; never more than twice the steps of a binary search, whatever is in it |
+/// | a lookup in the summary | the header of a segment and four to five of its words on average; never more than twice the steps of a binary search |
 ///
-/// **It cannot promise** anything about keys with equal *hashes*: their
-/// strings are equal for every b. A short string saves no memory; it is
-/// there to see what happens when strings are equal.
+/// **Not guaranteed**: anything for keys with equal *hashes*, whose strings
+/// are equal for every b. A short string saves no memory; it exists to study
+/// equal strings.
 ///
 /// ```
 /// use tamis::summary::Interpolation;
 /// use tamis::table::Multilevel;
 ///
 /// let builder = Multilevel::builder().items(1000);
-/// let mut table = builder.build_with(&Interpolation::plan())?;
+/// let mut table = builder.build_with(&Interpolation::builder())?;
 /// table.insert("apple", 3)?;
 /// assert_eq!(table.lookup("apple").reads, 1);
 /// assert_eq!(table.lookup("pear").reads, 0);
@@ -61,9 +60,9 @@ const GROWTH: usize = 16;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Interpolation {
-    /// Each sorted, and all below the next.
+    /// Sorted arrays; every word of one is below every word of the next.
     segments: Vec<Vec<u64>>,
-    /// A string shifted by this is the number of its segment.
+    /// `word >> shift` is the index of its segment.
     shift: u32,
     bits: u32,
     len: u64,
@@ -73,26 +72,28 @@ pub struct Interpolation {
 /// Settings of an [`Interpolation`].
 ///
 /// ```
-/// use tamis::summary::{Interpolation, Plan, Shape};
+/// use tamis::summary::{Interpolation, SummaryBuilder, TableShape};
 ///
-/// let shape = Shape::new(1000, &[1800, 700, 300], 1)?;
-/// assert!(Interpolation::plan().bits(32).build(&shape).is_ok());
-/// assert!(Interpolation::plan().bits(0).build(&shape).is_err());
+/// let shape = TableShape::new(1000, &[1800, 700, 300], 1)?;
+/// assert!(Interpolation::builder().bits(32).build(&shape).is_ok());
+/// assert!(Interpolation::builder().bits(0).build(&shape).is_err());
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct InterpolationPlan {
+pub struct InterpolationBuilder {
     bits: u32,
 }
 
-impl InterpolationPlan {
-    /// The length of a string (b), 1 to 61, which is what a word has left
-    /// beside the level and the default.
+impl InterpolationBuilder {
+    /// The length of a string in bits (b), 1 to 61; default 61, which fills a
+    /// word beside the level.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().bits(1).build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().bits(1).build(&shape)?;
     /// summary.insert(1, 0);
     /// assert_eq!(summary.false_positive(), 0.5);
     /// # Ok::<(), tamis::Error>(())
@@ -102,29 +103,30 @@ impl InterpolationPlan {
         Self { bits }
     }
 
-    /// What the theory expects of it in a table: bits per item, the share of
-    /// absent keys that are read, and the chance that two strings are equal.
+    /// Theoretical properties in a freshly filled table: bits per item, the
+    /// share of absent keys that are read, and the probability that two
+    /// strings are equal.
     ///
     /// # Errors
     ///
-    /// [`Error::Infeasible`] if the theory has nothing to say about it.
+    /// [`Error::Infeasible`] if the theory has no prediction for the table.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Shape};
-    /// let shape = Shape::new(10_000, &[18_000, 7200, 3600, 1200], 1)?;
-    /// let prediction = Interpolation::plan().predict(&shape)?;
+    /// use tamis::summary::{Interpolation, TableShape};
+    /// let shape = TableShape::new(10_000, &[18_000, 7200, 3600, 1200], 1)?;
+    /// let prediction = Interpolation::builder().predict(&shape)?;
     /// assert!(prediction.failure < 1e-10);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn predict(&self, shape: &Shape) -> Result<Prediction> {
+    pub fn predict(&self, shape: &TableShape) -> Result<Prediction> {
         Ok(summary::interpolation(&shape.occupancy()?, self.bits)?)
     }
 }
 
-impl Plan for InterpolationPlan {
+impl SummaryBuilder for InterpolationBuilder {
     type Summary = Interpolation;
 
-    fn build(&self, shape: &Shape) -> Result<Interpolation> {
+    fn build(&self, shape: &TableShape) -> Result<Interpolation> {
         if !(1..=MAX_BITS).contains(&self.bits) {
             return Err(Error::InvalidArgument {
                 what: "bits of a string",
@@ -144,45 +146,50 @@ impl Plan for InterpolationPlan {
 }
 
 impl Interpolation {
-    /// Starts with strings of 61 bits.
+    /// A builder with strings of 61 bits.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().build(&shape)?;
     /// summary.insert(1, 0);
     /// assert_eq!(summary.false_positive(), 0.5f64.powi(61));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn plan() -> InterpolationPlan {
-        InterpolationPlan { bits: MAX_BITS }
+    pub fn builder() -> InterpolationBuilder {
+        InterpolationBuilder { bits: MAX_BITS }
     }
 
-    /// How many different strings there are; fewer than keys if some have
-    /// equal ones. Looks at all of them.
+    /// The number of distinct strings; less than the number of keys if
+    /// strings collide. Reads the whole summary.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().bits(1).build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().bits(1).build(&shape)?;
     /// (0..9).for_each(|hash| assert!(!summary.insert(hash, 0)));
     /// assert_eq!(summary.distinct_strings(), 2);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn distinct_strings(&self) -> u64 {
-        let heads = self.segments.iter().map(|segment| {
-            segment.chunk_by(|a, b| a & !LEVEL == b & !LEVEL).count() as u64
+        let counts = self.segments.iter().map(|segment| {
+            segment.chunk_by(|a, b| a & !LEVEL_BITS == b & !LEVEL_BITS).count()
+                as u64
         });
-        heads.sum()
+        counts.sum()
     }
 
-    /// The string of a key, at the upper end of a word.
+    /// The string of a key, in the top bits of a word.
     #[inline]
     fn string(&self, hash: u64) -> u64 {
         let unused = u64::BITS - self.bits;
-        Mixed::new(hash).word(0, 0) >> unused << unused
+        MixedHash::new(hash).word(0, 0) >> unused << unused
     }
 
     fn word(&self, hash: u64, level: u32) -> u64 {
@@ -194,7 +201,7 @@ impl Interpolation {
         (word >> self.shift) as usize
     }
 
-    /// Where a word is in its segment, or would be.
+    /// The index of a word in its segment, or the index to insert it at.
     #[inline]
     fn find(&self, word: u64) -> core::result::Result<usize, usize> {
         let segment = &self.segments[self.segment(word)];
@@ -203,22 +210,23 @@ impl Interpolation {
         interpolate(segment.len(), least..=most, word, |at| segment[at])
     }
 
-    /// The levels of a string.
+    /// The levels of all keys with this string.
     #[inline]
     fn levels(&self, string: u64) -> Levels {
         let segment = &self.segments[self.segment(string)];
         let (Ok(at) | Err(at)) = self.find(string);
         let mut levels = Levels::NONE;
-        // A match may be any of several words that are the same.
+        // A match may be inside a run of equal words of level 0: skipping the
+        // start of that run loses no level.
         let here = segment[at..].iter();
-        for word in here.take_while(|&word| word & !LEVEL == string) {
-            levels = levels.with((word & LEVEL) as u32);
+        for word in here.take_while(|&word| word & !LEVEL_BITS == string) {
+            levels = levels.with((word & LEVEL_BITS) as u32);
         }
         levels
     }
 
-    /// Twice as many segments, of half the size.
-    fn spread(&mut self) {
+    /// Splits every segment in two, unless a segment per string exists.
+    fn split_segments(&mut self) {
         if u64::BITS - self.shift == self.bits {
             return;
         }
@@ -239,12 +247,12 @@ impl Summary for Interpolation {
     #[inline]
     fn locate(&self, hash: u64) -> Located {
         let possible = self.levels(self.string(hash));
-        Located { named: possible.iter().last(), possible }
+        Located { level: possible.iter().last(), possible }
     }
 
     fn insert(&mut self, hash: u64, level: u32) -> bool {
         let word = self.word(hash, level);
-        let others = self.levels(word & !LEVEL);
+        let others = self.levels(word & !LEVEL_BITS);
         let (Ok(at) | Err(at)) = self.find(word);
         let number = self.segment(word);
         let segment = &mut self.segments[number];
@@ -254,9 +262,9 @@ impl Summary for Interpolation {
         segment.insert(at, word);
         self.len += 1;
         if self.len > CROWDED * self.segments.len() as u64 {
-            self.spread();
+            self.split_segments();
         }
-        others.iter().any(|other| other < (word & LEVEL) as u32)
+        others.iter().any(|other| other < (word & LEVEL_BITS) as u32)
     }
 
     fn remove(&mut self, hash: u64, level: u32) {
@@ -282,7 +290,7 @@ impl Summary for Interpolation {
         0
     }
 
-    fn is_worn(&self) -> bool {
+    fn needs_rebuild(&self) -> bool {
         false
     }
 
@@ -303,14 +311,14 @@ mod tests {
     use alloc::collections::BTreeMap;
     use proptest::prelude::*;
 
-    fn made(items: u64, bits: u32) -> Interpolation {
-        let shape = Shape::new(items, &[8; 8], 1).unwrap();
-        Interpolation::plan().bits(bits).build(&shape).unwrap()
+    fn empty(items: u64, bits: u32) -> Interpolation {
+        let shape = TableShape::new(items, &[8; 8], 1).unwrap();
+        Interpolation::builder().bits(bits).build(&shape).unwrap()
     }
 
     proptest! {
-        /// Beside a multiset of strings and levels, with strings so short
-        /// that most are not alone.
+        /// Compares with a multiset of strings and levels. Most strings are
+        /// short enough to collide.
         #[test]
         fn histories(
             bits in 1u32..=61,
@@ -318,7 +326,7 @@ mod tests {
                 (0u64..60, 0u32..8, any::<bool>()), 0..400,
             ),
         ) {
-            let mut summary = made(1, bits);
+            let mut summary = empty(1, bits);
             let mut model = BTreeMap::<(u64, u32), u64>::new();
             for (hash, level, insert) in changes {
                 let string = summary.string(hash);
@@ -339,7 +347,7 @@ mod tests {
                     .fold(Levels::NONE, |all, (&(_, l), _)| all.with(l));
                 let located = summary.locate(hash);
                 prop_assert_eq!(located.possible, expected);
-                prop_assert_eq!(located.named, expected.iter().last());
+                prop_assert_eq!(located.level, expected.iter().last());
                 prop_assert_eq!(summary.len, model.values().sum::<u64>());
                 let ordered = summary.segments.iter().flatten();
                 prop_assert!(ordered.is_sorted());
@@ -352,10 +360,10 @@ mod tests {
         let unused = (GROWTH as f64 - 1.0) / 2.0 * 64.0;
         let header = 8.0 * size_of::<Vec<u64>>() as f64;
         for items in [70_000, 100_000, 131_072u64] {
-            // Made for few, it has to spread, which leaves halves that fit
-            // exactly and then grow all at once.
+            // A design for one key splits its segments often. Splitting
+            // leaves halves without spare room, which then all grow.
             for (design, slack) in [(items, 0.01), (1, 0.05)] {
-                let mut summary = made(design, 61);
+                let mut summary = empty(design, 61);
                 for i in 0..items {
                     summary.insert(crate::KeyHasher::default().hash(&i), 1);
                 }

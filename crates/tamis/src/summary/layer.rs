@@ -1,45 +1,31 @@
-//! One filter of a stack.
+//! The filter of one level in a filter stack.
 
 use alloc::vec::Vec;
 
-use tamis_theory::summary::Filter;
-
 use super::counters::Counters;
-use super::mixing::{Groups, MAX_PROBES, Mixed};
-use super::{Deletion, zeroed};
+use super::mixing::{MixedHash, ProbeGroups};
+use super::{Deletion, LevelFilter, zeroed};
 use crate::error::{Error, Result};
 
-/// A filter as it is in memory.
+/// A [`LevelFilter`] with its contents.
 #[derive(Debug, Clone)]
 pub(super) enum Layer {
-    Bloom { groups: Groups, bits: Vec<u64>, counters: Option<Counters> },
-    List { list: HashList, strings: Vec<u64> },
+    Bloom { groups: ProbeGroups, bits: Vec<u64>, counters: Option<Counters> },
+    List { cut: StringCut, strings: Vec<u64> },
 }
 
-/// How the strings of a list are made.
+/// The part of a hash that a hash list stores: `bits` bits of word 0 of a
+/// lane.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HashList {
+pub(super) struct StringCut {
     lane: u32,
     bits: u32,
 }
 
-impl HashList {
-    fn string(self, key: Mixed) -> u64 {
+impl StringCut {
+    fn string(self, key: MixedHash) -> u64 {
         key.word(self.lane, 0) >> (u64::BITS - self.bits)
     }
-}
-
-/// Positions in as many groups as there are probes.
-pub(super) fn groups(lane: u32, bits: u64, probes: u32) -> Result<Groups> {
-    let invalid = |what, why| Err(Error::InvalidArgument { what, why });
-    if !(1..=MAX_PROBES).contains(&probes) {
-        return invalid("probes", "expected 1 to 64");
-    }
-    let size = bits / u64::from(probes);
-    if size == 0 {
-        return invalid("size of a filter", "expected one for each probe");
-    }
-    Ok(Groups { groups: probes, size, lane })
 }
 
 fn is_set(bits: &[u64], at: u64) -> bool {
@@ -47,17 +33,17 @@ fn is_set(bits: &[u64], at: u64) -> bool {
 }
 
 impl Layer {
-    /// An empty filter, with the hash functions of a lane.
+    /// An empty filter that probes with the words of `lane`.
     pub(super) fn new(
-        filter: Filter,
+        filter: LevelFilter,
         lane: u32,
         deletion: Deletion,
     ) -> Result<Self> {
         let (cells, probes) = match filter {
-            Filter::Bloom { cells, probes } => (cells, probes),
-            Filter::HashList { bits } => return Self::list(lane, bits),
+            LevelFilter::Bloom { cells, probes } => (cells, probes),
+            LevelFilter::HashList { bits } => return Self::list(lane, bits),
         };
-        let groups = groups(lane, cells, probes)?;
+        let groups = ProbeGroups::new(lane, cells, probes)?;
         let counters = match deletion {
             Deletion::Lazy { .. } => None,
             Deletion::Counting => Some(Counters::new(groups.len())?),
@@ -73,24 +59,25 @@ impl Layer {
                 why: "expected 1 to 64",
             });
         }
-        let list = HashList { lane, bits };
-        Ok(Self::List { list, strings: Vec::new() })
+        let cut = StringCut { lane, bits };
+        Ok(Self::List { cut, strings: Vec::new() })
     }
 
     #[inline]
-    pub(super) fn contains(&self, key: Mixed) -> bool {
+    pub(super) fn contains(&self, key: MixedHash) -> bool {
         match self {
             Self::Bloom { groups, bits, .. } => {
                 groups.positions(key).all(|at| is_set(bits, at))
             }
-            Self::List { list, strings } => {
-                strings.binary_search(&list.string(key)).is_ok()
+            Self::List { cut, strings } => {
+                strings.binary_search(&cut.string(key)).is_ok()
             }
         }
     }
 
-    /// Whether that could make it contain other keys.
-    pub(super) fn insert(&mut self, key: Mixed) -> bool {
+    /// Adds a key; true if the filter may now contain keys it did not contain
+    /// before.
+    pub(super) fn insert(&mut self, key: MixedHash) -> bool {
         match self {
             Self::Bloom { groups, bits, counters } => {
                 let mut changed = false;
@@ -98,13 +85,13 @@ impl Layer {
                     changed |= !is_set(bits, at);
                     bits[(at / 64) as usize] |= 1 << (at % 64);
                     if let Some(counters) = counters {
-                        counters.increase(at);
+                        counters.increment(at);
                     }
                 }
                 changed
             }
-            Self::List { list, strings } => {
-                let string = list.string(key);
+            Self::List { cut, strings } => {
+                let string = cut.string(key);
                 let place = strings.binary_search(&string);
                 let (Ok(at) | Err(at)) = place;
                 strings.insert(at, string);
@@ -113,19 +100,19 @@ impl Layer {
         }
     }
 
-    /// Nothing without counters, except in a list.
-    pub(super) fn remove(&mut self, key: Mixed) {
+    /// Removes a key. A Bloom filter without counters stays unchanged.
+    pub(super) fn remove(&mut self, key: MixedHash) {
         match self {
             Self::Bloom { groups, bits, counters: Some(counters) } => {
                 for at in groups.positions(key) {
-                    if counters.decrease(at) {
+                    if counters.decrement(at) {
                         bits[(at / 64) as usize] &= !(1 << (at % 64));
                     }
                 }
             }
             Self::Bloom { counters: None, .. } => {}
-            Self::List { list, strings } => {
-                if let Ok(at) = strings.binary_search(&list.string(key)) {
+            Self::List { cut, strings } => {
+                if let Ok(at) = strings.binary_search(&cut.string(key)) {
                     strings.remove(at);
                 }
             }
@@ -152,15 +139,16 @@ impl Layer {
         }
     }
 
-    /// The chance that it contains a key that was never inserted.
+    /// The probability that the filter contains a key that was never
+    /// inserted.
     pub(super) fn hit_rate(&self) -> f64 {
         match self {
             Self::Bloom { groups, bits, .. } => {
                 groups.hit_rate(|at| is_set(bits, at))
             }
-            Self::List { list, strings } => {
+            Self::List { cut, strings } => {
                 let distinct = strings.chunk_by(|a, b| a == b).count();
-                libm::scalbn(distinct as f64, -(list.bits as i32))
+                libm::scalbn(distinct as f64, -(cut.bits as i32))
             }
         }
     }

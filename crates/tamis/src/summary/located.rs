@@ -1,4 +1,4 @@
-//! What a summary answers.
+//! The result of a lookup in a summary.
 
 use crate::placement::MAX_CHOICES;
 
@@ -16,14 +16,14 @@ use crate::placement::MAX_CHOICES;
 pub struct Levels(u8);
 
 impl Levels {
-    /// No level.
+    /// The empty set.
     ///
     /// ```
     /// assert!(tamis::summary::Levels::NONE.is_empty());
     /// ```
     pub const NONE: Self = Self(0);
 
-    /// The levels below a number of levels; all of them from 8 on.
+    /// The levels `0..count`; all 8 levels if `count` is 8 or more.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -35,7 +35,7 @@ impl Levels {
         Self(!u8::MAX.checked_shl(count).unwrap_or(0))
     }
 
-    /// One level; none if it is not below 8.
+    /// The set of one level; empty if `level` is 8 or more.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -47,7 +47,7 @@ impl Levels {
         Self(1u8.checked_shl(level).unwrap_or(0))
     }
 
-    /// These and one more.
+    /// The set with `level` added.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -58,7 +58,7 @@ impl Levels {
         Self(self.0 | Self::only(level).0)
     }
 
-    /// These except one.
+    /// The set with `level` removed.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -69,7 +69,7 @@ impl Levels {
         Self(self.0 & !Self::only(level).0)
     }
 
-    /// Whether a level is one of them.
+    /// Whether `level` is in the set.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -81,7 +81,7 @@ impl Levels {
         self.0 & Self::only(level).0 != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -92,7 +92,7 @@ impl Levels {
         self.0 == 0
     }
 
-    /// The levels, ascending.
+    /// The levels in ascending order.
     ///
     /// ```
     /// use tamis::summary::Levels;
@@ -103,23 +103,23 @@ impl Levels {
     }
 }
 
-/// Where a summary says a key is.
+/// The location of a key according to a summary.
 ///
 /// ```
 /// use tamis::summary::{Levels, Located};
 ///
 /// let located = Located::at_most(2);
-/// assert_eq!(located.named, Some(2));
+/// assert_eq!(located.level, Some(2));
 /// assert_eq!(located.possible, Levels::below(3));
 /// assert!(Located::ABSENT.possible.is_empty());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
-    /// The level it names (type(x) - 1 in the paper); none if the key is
-    /// absent, or if the summary names no level.
-    pub named: Option<u32>,
-    /// Every level the key can be in. For a key in the table it never misses
-    /// the right one; empty if the key is absent.
+    /// The level that the summary names (type(x) - 1 in the paper). `None`
+    /// if the key is absent or the summary names no level.
+    pub level: Option<u32>,
+    /// Every level the key can be in. Contains the true level of each key in
+    /// the table; empty if the key is absent.
     pub possible: Levels,
 }
 
@@ -128,11 +128,11 @@ impl Located {
     ///
     /// ```
     /// use tamis::summary::Located;
-    /// assert_eq!(Located::ABSENT.named, None);
+    /// assert_eq!(Located::ABSENT.level, None);
     /// ```
-    pub const ABSENT: Self = Self { named: None, possible: Levels::NONE };
+    pub const ABSENT: Self = Self { level: None, possible: Levels::NONE };
 
-    /// In this level, or, if the summary is wrong, in one below it.
+    /// Named `level`; possible in every level up to it.
     ///
     /// ```
     /// use tamis::summary::Located;
@@ -141,6 +141,6 @@ impl Located {
     #[inline]
     #[must_use]
     pub fn at_most(level: u32) -> Self {
-        Self { named: Some(level), possible: Levels::below(level + 1) }
+        Self { level: Some(level), possible: Levels::below(level + 1) }
     }
 }

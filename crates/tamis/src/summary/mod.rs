@@ -1,32 +1,35 @@
-//! Summaries: which level of a table holds a key, or that none does.
+//! Summaries: the level of a multilevel table that holds a key.
 //!
-//! A table of several levels has one bucket for a key in each. A summary is
-//! small enough for fast memory and names the right one, so that the slow
-//! memory with the entries is read once (Kirsch and Mitzenmacher, "Simple
-//! Summaries for Hashing with Multiple Choices"). It knows nothing of the
-//! table, works on the 64-bit hash of the key, and mixes it in its own way.
+//! A multilevel table has one bucket for a key in each level. A summary fits
+//! into fast memory and names the level of a key, so that a lookup reads one
+//! bucket of the slow memory with the entries (Kirsch and Mitzenmacher,
+//! "Simple Summaries for Hashing with Multiple Choices"). It depends only on
+//! the 64-bit hash of a key, not on the table, and mixes the hash with
+//! functions of its own.
 //!
 //! | | bits per key | absent keys read | level named wrongly | removal |
 //! |---|---|---|---|---|
 //! | [`Interpolation`] | 69.5 | none | where two strings of 61 bits are equal | exact |
 //! | [`TypeFilter`] | 27.9 | 1 % | for fewer than one key in a thousand | lazy or counting |
 //! | [`FilterStack`] | 15.3 | 1 % | for one key in a thousand | lazy or counting |
-//! | [`Unsummarised`] | 0 | all, in all levels | none is named | nothing to do |
+//! | [`NoSummary`] | 0 | all, in all levels | none is named | nothing to do |
 //!
-//! (As they come, for 10^6 keys in a table as it comes; both rates can be
-//! chosen.)
+//! (Default settings, 10^6 keys in a table with default settings. Both rates
+//! are adjustable.)
 //!
-//! `cargo xtask bench tables` measures them, and `docs/benchmarks.md` has the
-//! numbers.
+//! `cargo xtask bench tables` measures them; `docs/benchmarks.md` has the
+//! results.
 //!
 //! ```
-//! use tamis::summary::{Interpolation, Plan, Shape, Summary};
+//! use tamis::summary::{
+//!     Interpolation, Summary, SummaryBuilder, TableShape,
+//! };
 //!
-//! let shape = Shape::new(1000, &[1800, 700, 300], 1)?;
-//! let mut summary = Interpolation::plan().build(&shape)?;
+//! let shape = TableShape::new(1000, &[1800, 700, 300], 1)?;
+//! let mut summary = Interpolation::builder().build(&shape)?;
 //! summary.insert(0x1234, 2);
-//! assert_eq!(summary.locate(0x1234).named, Some(2));
-//! assert_eq!(summary.locate(0x1235).named, None);
+//! assert_eq!(summary.locate(0x1234).level, Some(2));
+//! assert_eq!(summary.locate(0x1235).level, None);
 //! # Ok::<(), tamis::Error>(())
 //! ```
 
@@ -38,107 +41,119 @@ mod interpolation;
 mod layer;
 mod located;
 mod mixing;
-mod shape;
+mod no_summary;
+mod rates;
+mod table_shape;
 pub(crate) mod tracking;
 mod type_filter;
-mod unsummarised;
 
 pub use deletion::Deletion;
-pub use filter_stack::{FilterStack, FilterStackPlan};
-pub use interpolation::{Interpolation, InterpolationPlan};
+pub use filter_stack::{FilterStack, FilterStackBuilder};
+pub use interpolation::{Interpolation, InterpolationBuilder};
 pub use located::{Levels, Located};
-pub use shape::Shape;
+pub use no_summary::NoSummary;
+pub use table_shape::TableShape;
+/// The filter of one level in a [`FilterStack`].
 #[doc(no_inline)]
-pub use tamis_theory::summary::Filter;
-pub use type_filter::{TypeFilter, TypeFilterPlan};
-pub use unsummarised::Unsummarised;
+pub use tamis_theory::summary::Filter as LevelFilter;
+pub use type_filter::{TypeFilter, TypeFilterBuilder};
 
 use alloc::vec::Vec;
 
 use crate::error::{Error, Result};
 
-/// The share of absent keys that are read, unless said otherwise.
-const FALSE_POSITIVE: f64 = 0.01;
-
-/// The share of present keys that are misnamed, unless said otherwise.
-const MISNAMED: f64 = 1e-3;
-
-/// Says in which level of a table a key is.
+/// An index from keys to levels of a table.
 ///
-/// What holds for every implementation, whatever was inserted and removed, if
-/// only what was inserted is removed: a key in the table is never
-/// [`ABSENT`](Located::ABSENT), and [`Located::possible`] has its level. The
-/// level *named* may be wrong (a *failure*), and is then too high.
+/// Every implementation guarantees, after any sequence of insertions and
+/// removals in which only inserted keys are removed: a key in the table is
+/// never [`ABSENT`](Located::ABSENT), and [`Located::possible`] contains its
+/// level. [`Located::level`] may be wrong (a *failure* in the paper: the key
+/// is *misnamed*), and is then too high.
 ///
 /// ```
-/// use tamis::summary::{Levels, Shape, Plan, Summary, TypeFilter};
+/// use tamis::summary::{
+///     Levels, Summary, SummaryBuilder, TableShape, TypeFilter,
+/// };
 ///
-/// let shape = Shape::new(100, &[200, 80], 1)?;
-/// let mut summary = TypeFilter::plan().cells(1000).probes(4).build(&shape)?;
+/// let shape = TableShape::new(100, &[200, 80], 1)?;
+/// let builder = TypeFilter::builder().cells(1000).probes(4);
+/// let mut summary = builder.build(&shape)?;
 /// summary.insert(7, 1);
 /// let located = summary.locate(7);
-/// assert_eq!(located.named, Some(1));
+/// assert_eq!(located.level, Some(1));
 /// assert_eq!(located.possible, Levels::below(2));
 /// # Ok::<(), tamis::Error>(())
 /// ```
 pub trait Summary {
-    /// Where the key with this hash is.
+    /// The location of the key with this hash.
     ///
     /// ```
-    /// use tamis::summary::{Located, Plan, Shape, Summary, Unsummarised};
-    /// let none = Unsummarised::plan().build(&Shape::new(9, &[8, 4], 1)?)?;
+    /// use tamis::summary::{
+    ///     Located, NoSummary, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let none = NoSummary::builder().build(&shape)?;
     /// assert_ne!(none.locate(1), Located::ABSENT);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn locate(&self, hash: u64) -> Located;
 
-    /// Learns that a key was put into a level; levels that the table does
-    /// not have count as its last. Whether a key inserted *before* may be
-    /// named wrongly from now on.
+    /// Records that a key was placed in `level`; a level past the last counts
+    /// as the last. Returns whether a key inserted *earlier* may be misnamed
+    /// from now on.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().build(&shape)?;
     /// assert!(!summary.insert(1, 0));
     /// assert!(summary.insert(1, 1));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn insert(&mut self, hash: u64, level: u32) -> bool;
 
-    /// Learns that a key inserted with this level is gone.
+    /// Records that a key inserted with this level was removed.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().build(&shape)?;
     /// summary.insert(1, 0);
     /// summary.remove(1, 0);
-    /// assert_eq!(summary.locate(1).named, None);
+    /// assert_eq!(summary.locate(1).level, None);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn remove(&mut self, hash: u64, level: u32);
 
-    /// Forgets everything.
+    /// Removes all keys.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().build(&shape)?;
     /// summary.insert(1, 0);
     /// summary.clear();
-    /// assert_eq!(summary.locate(1).named, None);
+    /// assert_eq!(summary.locate(1).level, None);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn clear(&mut self);
 
-    /// Removed keys it has not forgotten.
+    /// The number of removed keys that are still in the summary (see
+    /// [`Deletion::Lazy`]).
     ///
     /// ```
-    /// use tamis::summary::{Plan, Shape, Summary, TypeFilter};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let plan = TypeFilter::plan().cells(1000).probes(4);
-    /// let mut summary = plan.build(&shape)?;
+    /// use tamis::summary::{
+    ///     Summary, SummaryBuilder, TableShape, TypeFilter,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let builder = TypeFilter::builder().cells(1000).probes(4);
+    /// let mut summary = builder.build(&shape)?;
     /// summary.insert(1, 0);
     /// summary.remove(1, 0);
     /// assert_eq!(summary.stale(), 1);
@@ -146,44 +161,50 @@ pub trait Summary {
     /// ```
     fn stale(&self) -> u64;
 
-    /// Whether so much in it is stale that it should be made again from the
-    /// keys there are.
+    /// Whether the stale keys exceed their share, so that the summary should
+    /// be cleared and filled again from the keys of the table.
     ///
     /// ```
-    /// use tamis::summary::{Deletion, Plan, Shape, Summary, TypeFilter};
-    /// let shape = Shape::new(2, &[8, 4], 1)?;
+    /// use tamis::summary::{
+    ///     Deletion, Summary, SummaryBuilder, TableShape, TypeFilter,
+    /// };
+    /// let shape = TableShape::new(2, &[8, 4], 1)?;
     /// let lazy = Deletion::Lazy { share: 0.5 };
-    /// let plan = TypeFilter::plan().cells(1000).probes(4).deletion(lazy);
-    /// let mut summary = plan.build(&shape)?;
+    /// let builder = TypeFilter::builder().cells(1000).probes(4);
+    /// let mut summary = builder.deletion(lazy).build(&shape)?;
     /// for hash in [1, 2] {
-    ///     assert!(!summary.is_worn());
+    ///     assert!(!summary.needs_rebuild());
     ///     summary.insert(hash, 0);
     ///     summary.remove(hash, 0);
     /// }
-    /// assert!(summary.is_worn());
+    /// assert!(summary.needs_rebuild());
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    fn is_worn(&self) -> bool;
+    fn needs_rebuild(&self) -> bool;
 
-    /// The bits of memory it takes.
+    /// The memory of the summary in bits.
     ///
     /// ```
-    /// use tamis::summary::{Plan, Shape, Summary, TypeFilter};
-    /// let shape = Shape::new(9, &[8, 4, 2, 1, 1], 1)?;
-    /// // Six values a cell, 24 of them a word.
-    /// let summary = TypeFilter::plan().cells(240).probes(2).build(&shape)?;
-    /// assert_eq!(summary.bits(), 640);
+    /// use tamis::summary::{
+    ///     Summary, SummaryBuilder, TableShape, TypeFilter,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4, 2, 1, 1], 1)?;
+    /// // A cell of a table of five levels has six values; a word holds 24.
+    /// let builder = TypeFilter::builder().cells(240).probes(2);
+    /// assert_eq!(builder.build(&shape)?.bits(), 640);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn bits(&self) -> u64;
 
-    /// The chance that a key that is not in the table is located somewhere,
-    /// from what is in the summary now. Looks at all of it.
+    /// The probability that a key that is not in the table is located in some
+    /// level, computed from the present contents. Reads the whole summary.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// let mut summary = Interpolation::plan().bits(10).build(&shape)?;
+    /// use tamis::summary::{
+    ///     Interpolation, Summary, SummaryBuilder, TableShape,
+    /// };
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// let mut summary = Interpolation::builder().bits(10).build(&shape)?;
     /// summary.insert(1, 0);
     /// assert_eq!(summary.false_positive(), 1.0 / 1024.0);
     /// # Ok::<(), tamis::Error>(())
@@ -191,41 +212,43 @@ pub trait Summary {
     fn false_positive(&self) -> f64;
 }
 
-/// What is wanted of a summary, before the table is known.
+/// The settings of a summary; [`build`](Self::build) fits them to a table.
 ///
 /// ```
-/// use tamis::summary::{Interpolation, Plan, Shape, Summary};
-/// let plan = Interpolation::plan().bits(40);
+/// use tamis::summary::{
+///     Interpolation, Summary, SummaryBuilder, TableShape,
+/// };
+/// let builder = Interpolation::builder().bits(40);
 /// let [small, large] = [100, 100_000].map(|items| {
-///     Shape::new(items, &[2 * items, items], 1)
-///         .and_then(|shape| plan.build(&shape))
+///     TableShape::new(items, &[2 * items, items], 1)
+///         .and_then(|shape| builder.build(&shape))
 /// });
 /// assert!(small?.bits() < large?.bits());
 /// # Ok::<(), tamis::Error>(())
 /// ```
-pub trait Plan {
-    /// What it makes.
+pub trait SummaryBuilder {
+    /// The summary that is built.
     type Summary: Summary;
 
-    /// An empty summary for a table.
+    /// An empty summary for a table of this shape.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] if a size is out of range,
-    /// [`Error::Infeasible`] if a rate is, or if there is no such summary for
+    /// [`Error::Infeasible`] if a rate is out of range or unreachable for
     /// this table,
-    /// [`Error::Allocation`] if there is not enough memory.
+    /// [`Error::Allocation`] if memory runs out.
     ///
     /// ```
-    /// use tamis::summary::{Interpolation, Plan, Shape};
-    /// let shape = Shape::new(9, &[8, 4], 1)?;
-    /// assert!(Interpolation::plan().bits(62).build(&shape).is_err());
+    /// use tamis::summary::{Interpolation, SummaryBuilder, TableShape};
+    /// let shape = TableShape::new(9, &[8, 4], 1)?;
+    /// assert!(Interpolation::builder().bits(62).build(&shape).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    fn build(&self, shape: &Shape) -> Result<Self::Summary>;
+    fn build(&self, shape: &TableShape) -> Result<Self::Summary>;
 }
 
-/// Zeros, if there is memory for them.
+/// `count` default values, or [`Error::Allocation`].
 fn zeroed<T: Clone + Default>(count: u64) -> Result<Vec<T>> {
     let bytes = count.saturating_mul(size_of::<T>() as u64);
     let no_memory = || Error::Allocation { bytes };

@@ -1,17 +1,21 @@
-//! Tracking bits: a block remembers *which kinds* of keys it refused.
+//! Tracking bits: the classes of keys that a block has refused.
 //!
-//! Every key belongs to one of `bits` classes by its hash. A block that
-//! refuses a key sets the bit of its class, and a lookup goes on to the next
-//! block only if the bit of its own class is set: some key of that class
-//! really was refused. One bit is a plain "something was refused here".
+//! The hash of a key assigns it to one of `bits` classes. A block that refuses
+//! a key sets the bit of the key's class. A lookup continues to the next block
+//! only if the bit of its own class is set, because only then was a key of
+//! that class refused. With one bit all keys share one class.
+//!
+//! Used by [`Balanced`](crate::Balanced) filters, whose blocks hold the bits,
+//! and by [`Chained`](crate::table::Chained) tables.
 
-/// The class of a key at one of its choices.
+/// The class of a key, from the [ticket](crate::placement::ticket) of one of
+/// its choices.
 #[inline(always)]
 pub(crate) fn class(ticket: u64, bits: u32) -> u32 {
     ((u64::from(ticket as u32) * u64::from(bits)) >> 32) as u32
 }
 
-/// The share of classes a block has seen refused.
+/// The share of classes with a set bit; 1 if the block tracks none.
 pub(crate) fn share(tracked: u64, bits: u32) -> f64 {
     if bits == 0 {
         1.0
@@ -25,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_all_used() {
+    fn every_class_is_used() {
         for bits in [1, 2, 3, 8, 16, 32] {
             let mut seen = 0u64;
             for ticket in 0..1000u64 {

@@ -1,4 +1,4 @@
-//! Tables: where is the key, and what belongs to it?
+//! In-memory hash tables.
 //!
 //! ```
 //! use tamis::table::Chained;
@@ -10,30 +10,32 @@
 //! ```
 
 mod chained;
-mod list;
+mod entry_list;
 mod multilevel;
+mod place;
 
 pub use chained::{Chained, ChainedBuilder, ChainedDesign, ChainedStats};
 pub use multilevel::{
-    Crisis, LevelStats, Lookup, Multilevel, MultilevelBuilder,
-    MultilevelDesign, MultilevelStats,
+    LevelStats, Lookup, Multilevel, MultilevelBuilder, MultilevelDesign,
+    MultilevelStats, TableFull,
 };
 
 use alloc::vec::Vec;
 
 use crate::key::{Key, KeyHasher, stretch};
 
-/// Stream of [`stretch`] for an order of keys that nothing else depends on.
+/// Stream of [`stretch`] for the order of reinsertion.
 const ORDER_STREAM: usize = 49;
 
-/// The order in which keys are put back into a table. In the order of their
-/// buckets, those who were lucky before would be first.
-fn order(hash: u64) -> (u64, u64) {
+/// The sort key of reinsertion: a random order that depends on the hashes
+/// alone. Reinsertion in bucket order would favour the keys that were placed
+/// first before.
+fn reinsertion_rank(hash: u64) -> (u64, u64) {
     (stretch(hash, ORDER_STREAM), hash)
 }
 
-/// Entries with their hashes, in the order in which to put them back.
-fn in_order<K: Key, V>(
+/// Entries with their hashes, in the order of reinsertion.
+fn in_reinsertion_order<K: Key, V>(
     hasher: &KeyHasher,
     entries: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(u64, (K, V))> {
@@ -41,6 +43,6 @@ fn in_order<K: Key, V>(
         .into_iter()
         .map(|entry| (hasher.hash(&entry.0), entry))
         .collect();
-    entries.sort_unstable_by_key(|(hash, _)| order(*hash));
+    entries.sort_unstable_by_key(|(hash, _)| reinsertion_rank(*hash));
     entries
 }

@@ -7,11 +7,12 @@ use tamis_theory::{Prediction, block, split, tune};
 
 use super::Balanced;
 use super::shape::{Refusal, Shape, Threshold};
+use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
 use crate::filter::builder::round_up;
 use crate::key::KeyHasher;
 use crate::overflow::Overflow;
-use crate::placement::{Admission, Scheme, Wish, divide};
+use crate::placement::{Admission, Scheme};
 
 /// Builds a balanced filter: say how many keys, and either the
 /// false-positive rate or the bits per key.
@@ -496,16 +497,16 @@ impl BalancedBuilder {
                 why: "expected at most 32",
             });
         }
-        let wish = Wish {
+        let limits = SchemeSettings {
             scheme,
             access_budget,
             choices: settings.choices,
             overflow_fraction: settings.overflow_fraction,
         };
-        let choices = wish.choices()?;
+        let choices = limits.choices()?;
         let load = f64::from(self.block_bits) / bits_per_key;
-        let balance = wish.balance(load)?;
-        let (admission, shares) = (balance.admission, balance.shares);
+        let optimum = limits.optimum(load)?;
+        let (admission, shares) = (optimum.admission, optimum.level_shares);
         let like = match scheme {
             _ if choices == 1 => list::Scheme::Single {
                 overflow_fraction: settings.overflow_fraction,
@@ -518,7 +519,7 @@ impl BalancedBuilder {
             }
         };
         // No threshold at all means that no block ever refuses.
-        let threshold = balance.threshold.unwrap_or(126).min(126);
+        let threshold = optimum.threshold.unwrap_or(126).min(126);
         let around = match self.probes {
             Some(probes) => probes..=probes,
             None => {
@@ -629,7 +630,7 @@ impl BalancedBuilder {
             levels: match design.scheme {
                 Scheme::Multilevel => {
                     let least = design.shares.len() as u64;
-                    divide((blocks as u64).max(least), &design.shares)
+                    level_sizes((blocks as u64).max(least), &design.shares)
                 }
                 _ => alloc::vec![blocks as u64; design.shares.len()],
             },

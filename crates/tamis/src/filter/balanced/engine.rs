@@ -5,9 +5,9 @@ use crate::batch::{self, SMALL_CACHE, Staged, Step};
 use crate::block::bloom::{ANY, BlockProbe, Count, Probes};
 use crate::block::guarded::Division;
 use crate::key::Stream;
-use crate::overflow::{List, ListView, Overflow};
+use crate::overflow::{Overflow, OverflowList, OverflowListView};
 use crate::placement::{
-    Level, MAX_CHOICES, Proposals, Range, other_stream, reduce, ticket,
+    BlockRange, MAX_CHOICES, Proposals, Range, other_stream, reduce, ticket,
     ticket_stream,
 };
 use crate::simd;
@@ -51,7 +51,7 @@ enum Refused {
 /// The memory of a filter that can change.
 pub(super) struct Site<'a> {
     pub(super) blocks: &'a mut [u8],
-    pub(super) list: &'a mut List,
+    pub(super) list: &'a mut OverflowList,
     pub(super) tally: &'a mut Tally,
 }
 
@@ -251,7 +251,7 @@ impl Round {
 pub(super) struct View<'a, const BYTES: usize, const TRACKED: bool> {
     engine: &'a Engine,
     blocks: &'a [[u8; BYTES]],
-    list: ListView<'a>,
+    list: OverflowListView<'a>,
 }
 
 impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
@@ -259,7 +259,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     pub(super) fn new(
         engine: &'a Engine,
         blocks: &'a [[u8; BYTES]],
-        list: ListView<'a>,
+        list: OverflowListView<'a>,
     ) -> Self {
         Self { engine, blocks, list }
     }
@@ -268,12 +268,12 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     fn choice<const FIRST: bool>(
         &self,
         choice: u32,
-    ) -> Choice<'a, Level, BYTES, TRACKED, FIRST> {
+    ) -> Choice<'a, BlockRange, BYTES, TRACKED, FIRST> {
         let engine = self.engine;
         Choice {
             view: *self,
             choice,
-            level: engine.proposals.level(choice),
+            level: engine.proposals.range(choice),
             probes: engine.probes,
             round: *engine.round(choice),
             is_last: engine.is_last(choice),
@@ -291,8 +291,8 @@ impl<'a, const BYTES: usize, const TRACKED: bool> Staged
 {
     const CACHED: usize = SMALL_CACHE;
 
-    type First = Choice<'a, Level, BYTES, TRACKED, true>;
-    type Later = Choice<'a, Level, BYTES, TRACKED, false>;
+    type First = Choice<'a, BlockRange, BYTES, TRACKED, true>;
+    type Later = Choice<'a, BlockRange, BYTES, TRACKED, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -365,7 +365,7 @@ pub(super) trait Blocks<'a, const BYTES: usize>: Copy {
     ) -> &'a [u8; BYTES];
 }
 
-impl<'a, const BYTES: usize> Blocks<'a, BYTES> for Level {
+impl<'a, const BYTES: usize> Blocks<'a, BYTES> for BlockRange {
     #[inline(always)]
     fn range(self, all: &'a [[u8; BYTES]]) -> Range<'a, [u8; BYTES]> {
         let Self { first, blocks } = self;

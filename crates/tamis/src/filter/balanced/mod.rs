@@ -20,7 +20,7 @@ use crate::block::guarded::Division;
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
-use crate::overflow::{Entry, List, ListView, Overflow};
+use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
 use crate::placement::Scheme;
 use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
 use crate::storage::Owned;
@@ -87,7 +87,7 @@ pub struct Balanced<D = Owned> {
 #[derive(Debug, Clone)]
 enum Listed {
     /// In memory, to be changed.
-    Owned(List),
+    Owned(OverflowList),
     /// In the file: sorted entries at this place.
     Stored(Range<usize>),
 }
@@ -148,7 +148,7 @@ impl Balanced {
             tally: Tally::default(),
             payload: 0..data.as_ref().len(),
             data,
-            list: Listed::Owned(List::default()),
+            list: Listed::Owned(OverflowList::default()),
         })
     }
 
@@ -329,7 +329,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         let data = Owned::copy_of(self.blocks())?;
         let list = match &self.list {
             Listed::Owned(list) => list.clone(),
-            Listed::Stored(_) => List::from_sorted(self.list().sorted),
+            Listed::Stored(_) => OverflowList::from_sorted(self.list().sorted),
         };
         Ok(Balanced {
             look_up: choose(&self.shape, &self.engine),
@@ -462,7 +462,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// The blocks a choice can propose, and their level.
     fn level(&self, choice: u32) -> (impl Iterator<Item = &[u8]> + '_, u32) {
         let proposals = self.shape.proposals();
-        let level = proposals.levels()[choice as usize];
+        let level = proposals.ranges()[choice as usize];
         let bytes = self.shape.block_bits as usize / 8;
         let start = level.first as usize * bytes;
         let end = start + level.blocks as usize * bytes;
@@ -477,12 +477,15 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         &self.data.as_ref()[self.payload.clone()]
     }
 
-    fn list(&self) -> ListView<'_> {
+    fn list(&self) -> OverflowListView<'_> {
         match &self.list {
             Listed::Owned(list) => list.view(),
             Listed::Stored(place) => {
                 let bytes = &self.data.as_ref()[place.clone()];
-                ListView { sorted: bytemuck::cast_slice(bytes), recent: &[] }
+                OverflowListView {
+                    sorted: bytemuck::cast_slice(bytes),
+                    recent: &[],
+                }
             }
         }
     }
@@ -771,6 +774,6 @@ impl<D: AsRef<[u8]>> Persist for Balanced<D> {
     }
 }
 
-fn flatten(entries: &[Entry]) -> Vec<u8> {
+fn flatten(entries: &[HashBytes]) -> Vec<u8> {
     entries.as_flattened().to_vec()
 }

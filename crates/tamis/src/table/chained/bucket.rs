@@ -1,31 +1,32 @@
-//! One bucket: its entries, and whom it sent away.
+//! A bucket: its entries, and the classes of keys it refused.
 
 use alloc::vec::Vec;
 
 use crate::placement::Admission;
 use crate::summary::tracking;
 
-/// Classes of keys a bucket tells apart: what fits beside a `Vec` for free.
+/// Classes of keys that a bucket distinguishes: one word of tracking bits.
 const CLASSES: u32 = u64::BITS;
 
-/// When a bucket refuses; never, if there is no threshold.
+/// The condition under which a bucket refuses a key; without an [`Admission`]
+/// it never does.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule(Option<Admission>);
+pub(super) struct RefusalRule(Option<Admission>);
 
-impl Rule {
+impl RefusalRule {
     pub(super) fn new(threshold: Option<u32>, admission: f64) -> Self {
         Self(threshold.map(|h| Admission::new(h, admission)))
     }
 
     #[inline]
     fn refuses(self, load: usize, ticket: u64) -> bool {
-        // A load beyond 32 bits is beyond every threshold.
+        // A load above `u32::MAX` is above every threshold.
         let load = u32::try_from(load).unwrap_or(u32::MAX);
         self.0.is_some_and(|rule| rule.refuses(load, || ticket))
     }
 
-    /// The most entries a bucket ever has.
-    fn most(self) -> usize {
+    /// The largest number of entries of a bucket.
+    fn max_entries(self) -> usize {
         self.0.map_or(usize::MAX, |rule| rule.threshold as usize + 1)
     }
 }
@@ -33,41 +34,43 @@ impl Rule {
 #[derive(Debug, Clone)]
 pub(super) struct Bucket<K, V> {
     pub(super) entries: Vec<(K, V)>,
-    /// One bit for each class of keys of which one was refused. Never
-    /// cleared by a removal: the refused key is still further on.
+    /// One bit per class, set if a key of that class was refused. A removal
+    /// does not clear it: the refused key is still in a later bucket.
     pub(super) refused: u64,
 }
 
 impl<K, V> Bucket<K, V> {
     pub(super) const EMPTY: Self = Self { entries: Vec::new(), refused: 0 };
 
-    /// Whether it would refuse a key now.
+    /// Whether the bucket refuses a key at its present load.
     #[inline]
-    pub(super) fn refuses(&self, rule: Rule, ticket: u64) -> bool {
+    pub(super) fn refuses(&self, rule: RefusalRule, ticket: u64) -> bool {
         rule.refuses(self.entries.len(), ticket)
     }
 
-    /// Remembers that it refused a key.
-    pub(super) fn mark(&mut self, ticket: u64) {
+    /// Records that the bucket refused a key.
+    pub(super) fn mark_refused(&mut self, ticket: u64) {
         self.refused |= 1 << tracking::class(ticket, CLASSES);
     }
 
-    /// Whether it may have refused this key, at any time.
+    /// Whether the bucket ever refused a key of this key's class.
     #[inline]
     pub(super) fn may_have_refused(&self, ticket: u64) -> bool {
         self.refused >> tracking::class(ticket, CLASSES) & 1 == 1
     }
 
-    /// The share of non-members that go on from here.
-    pub(super) fn passes(&self) -> f64 {
+    /// The share of absent keys whose lookup continues to the next bucket.
+    pub(super) fn pass_rate(&self) -> f64 {
         tracking::share(self.refused, CLASSES)
     }
 
-    /// Takes an entry; the memory never outgrows the threshold.
-    pub(super) fn push(&mut self, rule: Rule, entry: (K, V)) {
+    /// Adds an entry. The capacity never exceeds the largest number of
+    /// entries.
+    pub(super) fn push(&mut self, rule: RefusalRule, entry: (K, V)) {
         let (load, room) = (self.entries.len(), self.entries.capacity());
         if load == room {
-            let more = load.max(4).min(rule.most().saturating_sub(load));
+            let more =
+                load.max(4).min(rule.max_entries().saturating_sub(load));
             self.entries.reserve_exact(more);
         }
         self.entries.push(entry);
@@ -79,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_ends_at_the_threshold() {
-        let rule = Rule::new(Some(8), 0.5);
+    fn capacity_is_bounded_by_the_threshold() {
+        let rule = RefusalRule::new(Some(8), 0.5);
         let mut bucket = Bucket::EMPTY;
         for i in 0..9 {
             bucket.push(rule, (i, ()));
@@ -89,8 +92,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_threshold_nothing_is_refused() {
-        assert!(!Rule::new(None, 1.0).refuses(usize::MAX, u64::MAX));
-        assert!(Rule::new(Some(2), 0.0).refuses(usize::MAX, 0));
+    fn without_a_threshold_no_key_is_refused() {
+        assert!(!RefusalRule::new(None, 1.0).refuses(usize::MAX, u64::MAX));
+        assert!(RefusalRule::new(Some(2), 0.0).refuses(usize::MAX, 0));
     }
 }

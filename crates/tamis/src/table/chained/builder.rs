@@ -1,18 +1,18 @@
-//! From what is wanted to a chained table.
+//! Settings and sizing of a chained table.
 
 use alloc::vec::Vec;
 
 use super::Chained;
-use super::bucket::Rule;
+use super::bucket::RefusalRule;
+use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
-use crate::placement::{Proposals, Scheme, Wish, divide};
+use crate::placement::{Proposals, Scheme};
 
-/// Builds a [`Chained`] table: say how many items, and the rest if it
-/// matters.
+/// Builds a [`Chained`] table from the number of items and optional settings.
 ///
-/// Without more: multilevel, 1.2 buckets read per insertion, 3 choices, 8
-/// items per bucket. Threshold, admission and levels come from the theory.
+/// Defaults: multilevel, 1.2 buckets read per insertion, 3 choices, 8 items
+/// per bucket. The theory computes threshold, admission and levels.
 ///
 /// ```
 /// use tamis::Scheme;
@@ -32,7 +32,7 @@ use crate::placement::{Proposals, Scheme, Wish, divide};
 #[derive(Debug, Clone)]
 pub struct ChainedBuilder {
     items: Option<u64>,
-    size: Size,
+    buckets: BucketCount,
     scheme: Scheme,
     access_budget: f64,
     choices: u32,
@@ -40,13 +40,14 @@ pub struct ChainedBuilder {
     hasher: KeyHasher,
 }
 
+/// The number of buckets: given, or computed from the items per bucket.
 #[derive(Debug, Clone, Copy)]
-enum Size {
-    Buckets(u64),
-    Load(f64),
+enum BucketCount {
+    Given(u64),
+    ForLoad(f64),
 }
 
-/// What a table was built to do once it holds its design items.
+/// The expected properties of a table that holds its design items.
 ///
 /// ```
 /// use tamis::table::Chained;
@@ -59,29 +60,29 @@ enum Size {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChainedDesign {
-    /// Items it is built for (n).
+    /// The design items (n).
     pub items: u64,
-    /// Buckets (m).
+    /// The number of buckets (m).
     pub buckets: u64,
-    /// How buckets are proposed.
+    /// The scheme that proposes buckets to a key.
     pub scheme: Scheme,
-    /// Items per bucket (r), the listed ones included.
+    /// Items per bucket (r), listed items included.
     pub load: f64,
     /// Average buckets read per insertion (a).
     pub access_budget: f64,
-    /// A bucket below it takes every key (h); none if no bucket ever
-    /// refuses.
+    /// A bucket with fewer keys accepts every key (h); `None` if no bucket
+    /// ever refuses one.
     pub threshold: Option<u32>,
-    /// The chance that a bucket exactly at the threshold takes one more key
-    /// (p).
+    /// The probability that a bucket exactly at the threshold accepts one
+    /// more key (p).
     pub admission: f64,
-    /// The share of the buckets in each level; one for every choice of the
-    /// single and sequential schemes.
+    /// The share of the buckets in each level; in the single and sequential
+    /// schemes 1 for every choice.
     pub level_shares: Vec<f64>,
-    /// The share of keys that every bucket refuses (gamma).
+    /// The share of keys that all their buckets refuse (gamma).
     pub overflow_fraction: f64,
-    /// The variance of a bucket's occupancy: no scheme with these reads and
-    /// this overflow has a smaller one.
+    /// The variance of a bucket's occupancy, the smallest of any scheme with
+    /// this access budget and overflow.
     pub variance: f64,
 }
 
@@ -89,7 +90,7 @@ impl ChainedBuilder {
     pub(super) fn new() -> Self {
         Self {
             items: None,
-            size: Size::Load(8.0),
+            buckets: BucketCount::ForLoad(8.0),
             scheme: Scheme::Multilevel,
             access_budget: 1.2,
             choices: 3,
@@ -98,7 +99,7 @@ impl ChainedBuilder {
         }
     }
 
-    /// How many keys will be in the table.
+    /// The design items (n); required.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -111,8 +112,8 @@ impl ChainedBuilder {
         Self { items: Some(items), ..self }
     }
 
-    /// The number of buckets (m). Of this and [`load`](Self::load) the last
-    /// one said counts.
+    /// The number of buckets (m). Replaces [`load`](Self::load): the last
+    /// call of the two counts.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -122,10 +123,10 @@ impl ChainedBuilder {
     /// ```
     #[must_use]
     pub fn buckets(self, buckets: u64) -> Self {
-        Self { size: Size::Buckets(buckets), ..self }
+        Self { buckets: BucketCount::Given(buckets), ..self }
     }
 
-    /// Items per bucket (r), 8 unless said otherwise.
+    /// The number of items per bucket (r); default 8.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -135,10 +136,10 @@ impl ChainedBuilder {
     /// ```
     #[must_use]
     pub fn load(self, load: f64) -> Self {
-        Self { size: Size::Load(load), ..self }
+        Self { buckets: BucketCount::ForLoad(load), ..self }
     }
 
-    /// How buckets are proposed; multilevel unless said otherwise.
+    /// The scheme that proposes buckets to a key; default multilevel.
     ///
     /// ```
     /// use tamis::{Scheme, table::Chained};
@@ -152,8 +153,8 @@ impl ChainedBuilder {
         Self { scheme, ..self }
     }
 
-    /// Average buckets read per insertion (a), 1.2 unless said otherwise;
-    /// SINGLE has 1.
+    /// The average number of buckets read per insertion (a); default 1.2. The
+    /// single scheme has 1.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -169,8 +170,8 @@ impl ChainedBuilder {
         Self { access_budget, ..self }
     }
 
-    /// Buckets proposed per key (d), 1 to 8, 3 unless said otherwise; SINGLE
-    /// has 1.
+    /// The number of buckets proposed per key (d), 1 to 8; default 3. The
+    /// single scheme has 1.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -183,8 +184,8 @@ impl ChainedBuilder {
         Self { choices, ..self }
     }
 
-    /// The share of keys that SINGLE may refuse (gamma), 0.5 % unless said
-    /// otherwise; the other schemes take the least they can.
+    /// The share of keys that the single scheme may refuse (gamma); default
+    /// 0.5 %. The other schemes refuse the smallest share possible.
     ///
     /// ```
     /// use tamis::{Scheme, table::Chained};
@@ -198,8 +199,8 @@ impl ChainedBuilder {
         Self { overflow_fraction, ..self }
     }
 
-    /// How keys are hashed; XXH3 with seed 0 unless said otherwise. Keys
-    /// from strangers want [`KeyHasher::siphash`].
+    /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
+    /// require [`KeyHasher::siphash`].
     ///
     /// ```
     /// use tamis::{KeyHasher, table::Chained};
@@ -213,12 +214,12 @@ impl ChainedBuilder {
         Self { hasher, ..self }
     }
 
-    /// What the table would be.
+    /// The expected properties of the table.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] if a setting is missing or out of range,
-    /// [`Error::Infeasible`] if there is no such design.
+    /// [`Error::Infeasible`] if no design achieves the settings.
     ///
     /// ```
     /// use tamis::table::Chained;
@@ -230,70 +231,70 @@ impl ChainedBuilder {
     pub fn design(&self) -> Result<ChainedDesign> {
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         let Some(items) = self.items else {
-            return invalid("items", "say how many keys to expect");
+            return invalid("items", "set the number of keys to expect");
         };
-        let wish = Wish {
+        let settings = SchemeSettings {
             scheme: self.scheme,
             access_budget: self.access_budget,
             choices: self.choices,
             overflow_fraction: self.overflow_fraction,
         };
-        let choices = wish.choices()?;
+        let choices = settings.choices()?;
         let levels = match self.scheme {
             Scheme::Multilevel => u64::from(choices),
             _ => 1,
         };
-        let (buckets, load) = match self.size {
-            Size::Buckets(buckets) => {
+        let (buckets, load) = match self.buckets {
+            BucketCount::Given(buckets) => {
                 (buckets, items as f64 / buckets.max(1) as f64)
             }
-            Size::Load(load) => {
-                // Saturates where no memory would do.
+            BucketCount::ForLoad(load) => {
+                // The cast saturates, far above any memory.
                 let buckets = libm::ceil(items as f64 / load) as u64;
                 (buckets.max(levels), load)
             }
         };
         if buckets < levels {
-            return invalid("buckets", "expected one for each level at least");
+            return invalid("buckets", "expected at least one in each level");
         }
-        let balance = wish.balance(load)?;
+        let optimum = settings.optimum(load)?;
         Ok(ChainedDesign {
             items,
             buckets,
             scheme: self.scheme,
             load,
-            access_budget: balance.access_budget,
-            threshold: balance.threshold,
-            admission: balance.admission,
-            level_shares: balance.shares,
-            overflow_fraction: balance.overflow_fraction,
-            variance: balance.loads.variance(),
+            access_budget: optimum.access_budget,
+            threshold: optimum.threshold,
+            admission: optimum.admission,
+            level_shares: optimum.level_shares,
+            overflow_fraction: optimum.overflow_fraction,
+            variance: optimum.loads.variance(),
         })
     }
 
-    /// The empty table.
+    /// An empty table.
     ///
     /// # Errors
     ///
-    /// Those of [`design`](Self::design), and [`Error::Allocation`] if there
-    /// is not enough memory for the buckets.
+    /// Those of [`design`](Self::design), and [`Error::Allocation`] if the
+    /// buckets do not fit into memory.
     ///
     /// ```
     /// use tamis::{Error, table::Chained};
-    /// let nothing_said = Chained::builder().build::<u64, ()>().unwrap_err();
-    /// assert!(matches!(nothing_said, Error::InvalidArgument { .. }));
+    /// let no_items = Chained::builder().build::<u64, ()>().unwrap_err();
+    /// assert!(matches!(no_items, Error::InvalidArgument { .. }));
     /// ```
     pub fn build<K, V>(&self) -> Result<Chained<K, V>> {
         let design = self.design()?;
         let choices = design.level_shares.len() as u32;
         let proposals = match design.scheme {
             Scheme::Multilevel => {
-                let levels = divide(design.buckets, &design.level_shares);
+                let levels = level_sizes(design.buckets, &design.level_shares);
                 Proposals::multilevel(&levels)
             }
             _ => Proposals::sequential(design.buckets, choices),
         };
-        let rule = Rule::new(design.threshold, design.admission);
+        let rule = RefusalRule::new(design.threshold, design.admission);
         Chained::with_design(design, proposals, rule, self.hasher)
     }
 }
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_arguments_are_errors() {
+    fn settings_out_of_range_are_errors() {
         let builder = ChainedBuilder::new().items(100);
         let all = [
             builder.clone().buckets(0),

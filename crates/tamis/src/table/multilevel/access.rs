@@ -1,27 +1,13 @@
-//! Finding, putting in and taking out.
+//! Lookup, insertion and removal.
 
 use core::borrow::Borrow;
 
-use super::{Crisis, Multilevel};
+use super::{Multilevel, TableFull};
 use crate::key::Key;
-use crate::placement::MAX_CHOICES;
 use crate::summary::{Levels, Located, Summary};
+use crate::table::place::{Place, Search};
 
-/// Where an entry is.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Level { level: u32, slot: usize },
-    Stash { at: usize },
-}
-
-/// What a search came back with.
-struct Search {
-    hash: u64,
-    place: Option<Place>,
-    reads: u32,
-}
-
-/// What a lookup found, and what it cost.
+/// The result of a lookup and its cost.
 ///
 /// ```
 /// use tamis::table::Multilevel;
@@ -30,21 +16,21 @@ struct Search {
 /// table.insert("apple", 3)?;
 /// let lookup = table.lookup("apple");
 /// assert_eq!((lookup.value, lookup.reads), (Some(&3), 1));
-/// // Without a summary a key that is not there costs all levels.
+/// // Without a summary an absent key costs one read in every level.
 /// assert_eq!(table.lookup("pear").reads, 2);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup<'a, V> {
-    /// The value of the key, if it is there.
+    /// The value of the key; `None` if the key is absent.
     pub value: Option<&'a V>,
-    /// Buckets read for it.
+    /// Buckets read.
     pub reads: u32,
 }
 
 /// The levels to read for a key, in order.
 pub(super) struct Route {
-    /// Before all others.
+    /// The level to read before `others`.
     first: Option<u32>,
     others: Levels,
 }
@@ -61,11 +47,12 @@ impl Iterator for Route {
 }
 
 impl<K, V, S: Summary> Multilevel<K, V, S> {
-    /// The level a summary names comes first, then every other one it does
-    /// not rule out. Of keys it is known to misname the levels are known.
+    /// The recorded levels of an exception; otherwise the level that the
+    /// summary names, followed, unless the table is audited, by the other
+    /// possible levels.
     #[inline]
     pub(super) fn route(&self, hash: u64) -> Route {
-        let Located { named, possible } = self.summary.locate(hash);
+        let Located { level, possible } = self.summary.locate(hash);
         if possible.is_empty() {
             return Route { first: None, others: possible };
         }
@@ -74,12 +61,18 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
                 return Route { first: None, others };
             }
         }
-        match named {
+        match level {
             Some(_) if self.audited => {
-                Route { first: named, others: Levels::NONE }
+                Route { first: level, others: Levels::NONE }
             }
-            _ => Route { first: named, others: possible },
+            _ => Route { first: level, others: possible },
         }
+    }
+
+    /// The bucket of a key in a level.
+    #[inline]
+    pub(super) fn bucket(&self, hash: u64, level: u32) -> usize {
+        self.proposals.block(hash, level) as usize
     }
 }
 
@@ -95,15 +88,15 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         let mut reads = 0;
         if self.stash.len() > 0 {
             if let Some(at) = self.stash.find(hash, is_key) {
-                let place = Some(Place::Stash { at });
+                let place = Some(Place::List { at });
                 return Search { hash, place, reads };
             }
         }
         for level in self.route(hash) {
             reads += 1;
-            let bucket = self.proposals.block(hash, level);
-            if let Some(slot) = self.buckets.find(bucket, is_key) {
-                let place = Some(Place::Level { level, slot });
+            let bucket = self.bucket(hash, level);
+            if let Some(at) = self.buckets.find(bucket, is_key) {
+                let place = Some(Place::Bucket { choice: level, bucket, at });
                 return Search { hash, place, reads };
             }
         }
@@ -112,18 +105,20 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
 
     fn entry_mut(&mut self, search: &Search) -> Option<&mut (K, V)> {
         match search.place? {
-            Place::Level { slot, .. } => self.buckets.get_mut(slot),
-            Place::Stash { at } => self.stash.get_mut(search.hash, at),
+            Place::Bucket { bucket, at, .. } => {
+                self.buckets.get_mut(bucket, at)
+            }
+            Place::List { at } => self.stash.get_mut(search.hash, at),
         }
     }
 
-    /// Looks a key up, and says how many buckets were read for it.
+    /// Looks a key up and counts the buckets it reads.
     ///
     /// ```
     /// use tamis::summary::Interpolation;
     /// use tamis::table::Multilevel;
     /// let builder = Multilevel::builder().items(100);
-    /// let mut table = builder.build_with(&Interpolation::plan())?;
+    /// let mut table = builder.build_with(&Interpolation::builder())?;
     /// for i in 0..100u32 {
     ///     table.insert(i, i * i)?;
     /// }
@@ -139,8 +134,8 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     {
         let Search { hash, place, reads } = self.search(key);
         let entry = place.and_then(|place| match place {
-            Place::Level { slot, .. } => self.buckets.get(slot),
-            Place::Stash { at } => self.stash.get(hash, at),
+            Place::Bucket { bucket, at, .. } => self.buckets.get(bucket, at),
+            Place::List { at } => self.stash.get(hash, at),
         });
         Lookup { value: entry.map(|(_, value)| value), reads }
     }
@@ -164,7 +159,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         self.lookup(key).value
     }
 
-    /// The value of a key, to be changed.
+    /// A mutable reference to the value of a key.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -202,14 +197,14 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         self.search(key).place.is_some()
     }
 
-    /// Inserts a key with its value: into the first level that has room, or
-    /// into the stash. A key that is present keeps its place and gets the
-    /// new value; the old one is returned.
+    /// Inserts a key and its value into the first level that has room, or
+    /// else into the stash. A present key keeps its place and gets the new
+    /// value; the old value is returned.
     ///
     /// # Errors
     ///
-    /// [`Crisis`], with the key and the value, if there is no room. Nothing
-    /// has changed then.
+    /// [`TableFull`], with the key and the value, if neither a level nor the
+    /// stash has room. The table is unchanged then.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -223,7 +218,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         &mut self,
         key: K,
         value: V,
-    ) -> Result<Option<V>, Crisis<K, V>> {
+    ) -> Result<Option<V>, TableFull<K, V>> {
         let search = self.search(&key);
         if let Some((_, old)) = self.entry_mut(&search) {
             return Ok(Some(core::mem::replace(old, value)));
@@ -232,30 +227,28 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         if self.level_with_room(hash).is_none()
             && self.stash.len() >= self.stash_entries
         {
-            return Err(Crisis { key, value });
+            return Err(TableFull { key, value });
         }
         let placing = self.place(hash, (key, value));
-        self.tally.insertions += 1;
-        self.tally.insertion_reads += u64::from(reads + placing);
+        self.counts.record_insertion(reads + placing);
         Ok(None)
     }
 
     /// The first level with room for a key.
     fn level_with_room(&self, hash: u64) -> Option<u32> {
-        (0..self.proposals.choices()).find(|&level| {
-            self.buckets.has_room(self.proposals.block(hash, level))
-        })
+        (0..self.proposals.choices())
+            .find(|&level| self.buckets.has_room(self.bucket(hash, level)))
     }
 
-    /// Puts a key that is absent into the first level with room, into the
-    /// stash if there is none; the buckets read for that.
+    /// Places an absent key in the first level with room, or else in the
+    /// stash. Returns the number of buckets read.
     pub(super) fn place(&mut self, hash: u64, entry: (K, V)) -> u32 {
         let Some(level) = self.level_with_room(hash) else {
             self.stash.push(hash, entry);
             return self.proposals.choices();
         };
-        self.buckets.push(self.proposals.block(hash, level), entry);
-        self.tally.level_items[level as usize % MAX_CHOICES] += 1;
+        self.buckets.push(self.bucket(hash, level), entry);
+        *self.counts.found_at_mut(level) += 1;
         if self.summary.insert(hash, level) {
             self.audited = false;
         }
@@ -263,11 +256,11 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         level + 1
     }
 
-    /// Takes a key out and returns its value. Nothing moves up into its
-    /// place from a later level.
+    /// Removes a key and returns its value. Keys of later levels do not move
+    /// into the free entry.
     ///
-    /// If the summary then has more stale keys than it may, it is made again
-    /// as by [`refresh`](Self::refresh).
+    /// [Refreshes](Self::refresh) the summary if its stale keys then exceed
+    /// their share.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -284,15 +277,15 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     {
         let Search { hash, place, .. } = self.search(key);
         let (_, value) = match place? {
-            Place::Stash { at } => self.stash.remove(hash, at)?,
-            Place::Level { level, slot } => {
-                let entry = self.buckets.remove(slot)?;
-                self.tally.level_items[level as usize % MAX_CHOICES] -= 1;
+            Place::List { at } => self.stash.remove(hash, at)?,
+            Place::Bucket { choice: level, bucket, at } => {
+                let entry = self.buckets.remove(bucket, at)?;
+                *self.counts.found_at_mut(level) -= 1;
                 self.summary.remove(hash, level);
                 if self.exceptions.contains_key(&hash) {
                     self.record_exception(hash);
                 }
-                if self.summary.is_worn() {
+                if self.summary.needs_rebuild() {
                     self.refresh();
                 }
                 entry

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use crate::error::{Error, Result};
 
-/// All buckets in one piece of memory, each with its entries in front and
-/// its empty slots behind.
+/// All buckets in one allocation. The entries of a bucket fill its first
+/// slots, without gaps.
 #[derive(Debug, Clone)]
 pub(super) struct Buckets<K, V> {
     slots: Vec<Option<(K, V)>>,
-    /// Slots of one bucket (h).
+    /// Slots per bucket (h).
     size: usize,
 }
 
@@ -25,57 +25,68 @@ impl<K, V> Buckets<K, V> {
         Ok(Self { slots, size: size as usize })
     }
 
-    fn bucket(&self, bucket: u64) -> &[Option<(K, V)>] {
-        let first = bucket as usize * self.size;
+    fn slots(&self, bucket: usize) -> &[Option<(K, V)>] {
+        let first = bucket * self.size;
         &self.slots[first..first + self.size]
+    }
+
+    fn slots_mut(&mut self, bucket: usize) -> &mut [Option<(K, V)>] {
+        let first = bucket * self.size;
+        &mut self.slots[first..first + self.size]
     }
 
     /// The entries of a bucket.
     #[inline]
     pub(super) fn entries(
         &self,
-        bucket: u64,
+        bucket: usize,
     ) -> impl Iterator<Item = &(K, V)> {
-        self.bucket(bucket).iter().map_while(Option::as_ref)
+        self.slots(bucket).iter().map_while(Option::as_ref)
     }
 
-    /// The slot of an entry.
+    /// The index of an entry in its bucket.
     #[inline]
     pub(super) fn find(
         &self,
-        bucket: u64,
+        bucket: usize,
         is_key: impl Fn(&(K, V)) -> bool,
     ) -> Option<usize> {
-        let at = self.entries(bucket).position(is_key)?;
-        Some(bucket as usize * self.size + at)
+        self.entries(bucket).position(is_key)
     }
 
-    pub(super) fn has_room(&self, bucket: u64) -> bool {
-        self.bucket(bucket).last().is_some_and(Option::is_none)
+    pub(super) fn has_room(&self, bucket: usize) -> bool {
+        self.slots(bucket).last().is_some_and(Option::is_none)
     }
 
-    /// Puts an entry into a bucket that has room.
-    pub(super) fn push(&mut self, bucket: u64, entry: (K, V)) {
-        let here = self.bucket(bucket);
-        let load = here.partition_point(Option::is_some);
-        self.slots[bucket as usize * self.size + load] = Some(entry);
+    /// Adds an entry to a bucket that has room.
+    pub(super) fn push(&mut self, bucket: usize, entry: (K, V)) {
+        let slots = self.slots_mut(bucket);
+        let load = slots.partition_point(Option::is_some);
+        slots[load] = Some(entry);
     }
 
-    pub(super) fn get(&self, slot: usize) -> Option<&(K, V)> {
-        self.slots[slot].as_ref()
+    pub(super) fn get(&self, bucket: usize, at: usize) -> Option<&(K, V)> {
+        self.slots(bucket).get(at)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut (K, V)> {
-        self.slots[slot].as_mut()
+    pub(super) fn get_mut(
+        &mut self,
+        bucket: usize,
+        at: usize,
+    ) -> Option<&mut (K, V)> {
+        self.slots_mut(bucket).get_mut(at)?.as_mut()
     }
 
-    /// Takes an entry out; the last one of its bucket fills the gap.
-    pub(super) fn remove(&mut self, slot: usize) -> Option<(K, V)> {
-        let first = slot / self.size * self.size;
-        let here = &mut self.slots[first..first + self.size];
-        let load = here.partition_point(Option::is_some);
-        here.swap(slot - first, load.saturating_sub(1));
-        here[load.saturating_sub(1)].take()
+    /// Removes an entry; the last entry of the bucket fills the gap.
+    pub(super) fn remove(
+        &mut self,
+        bucket: usize,
+        at: usize,
+    ) -> Option<(K, V)> {
+        let slots = self.slots_mut(bucket);
+        let last = slots.partition_point(Option::is_some).checked_sub(1)?;
+        slots.swap(at, last);
+        slots[last].take()
     }
 
     /// All entries, bucket by bucket.
@@ -83,7 +94,7 @@ impl<K, V> Buckets<K, V> {
         self.slots.iter().flatten()
     }
 
-    /// Takes everything out.
+    /// Removes and returns all entries.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
         self.slots.iter_mut().filter_map(Option::take)
     }

@@ -1,4 +1,4 @@
-//! From what is wanted to a multilevel table.
+//! Settings and sizing of a multilevel table.
 
 use alloc::vec::Vec;
 
@@ -8,13 +8,14 @@ use super::Multilevel;
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::MAX_CHOICES;
-use crate::summary::{Plan, Shape, Unsummarised};
+use crate::summary::{NoSummary, SummaryBuilder, TableShape};
 
-/// Builds a [`Multilevel`] table: say how many items, or the sizes of the
-/// levels, and the rest if it matters.
+/// Builds a [`Multilevel`] table from the number of items, or the sizes of the
+/// levels, and optional settings.
 ///
-/// Without more: buckets of one entry in six levels, as few as make a crisis
-/// less likely than 10^-9. The sizes come from the theory.
+/// Defaults: buckets of one entry in six levels, and the fewest buckets whose
+/// crisis probability is at most 10^-9. A *crisis* (the paper's word) is a key
+/// that no level has room for. The theory computes the level sizes.
 ///
 /// ```
 /// use tamis::table::Multilevel;
@@ -22,28 +23,29 @@ use crate::summary::{Plan, Shape, Unsummarised};
 /// let builder = Multilevel::builder().items(10_000).crisis_budget(1e-6);
 /// let design = builder.design()?;
 /// assert!(design.crisis <= 1e-6);
-/// // Keys that come and go are another matter.
+/// // The probability is for insertions alone; churn fills later levels.
 /// assert!(design.crises_per_turnover > 1.0);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct MultilevelBuilder {
     items: Option<u64>,
-    size: Size,
+    sizes: LevelSizes,
     choices: u32,
     bucket_entries: u32,
     stash: usize,
     hasher: KeyHasher,
 }
 
+/// The rule that determines the number of buckets in each level.
 #[derive(Debug, Clone)]
-enum Size {
-    Levels(Vec<u64>),
+enum LevelSizes {
+    Given(Vec<u64>),
     BucketsPerItem(f64),
     CrisisBudget(f64),
 }
 
-/// What a table is built to do once it holds its design items.
+/// The expected properties of a table that holds its design items.
 ///
 /// ```
 /// use tamis::table::Multilevel;
@@ -58,15 +60,16 @@ enum Size {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MultilevelDesign {
-    /// The items, and the levels.
-    pub shape: Shape,
-    /// The chance that one of the items finds no room, if none is removed.
+    /// The design items, the levels and the bucket size.
+    pub shape: TableShape,
+    /// The probability that one of the items finds no room, if none is
+    /// removed.
     pub crisis: f64,
-    /// Keys in each level, on average (N_j), if none is removed.
+    /// The mean number of keys in each level (N_j), if none is removed.
     pub level_items: Vec<f64>,
-    /// Keys that find no room while every key is replaced once, in the long
-    /// run of keys that come and go. From about 1 on a table needs a stash,
-    /// and rebuilding.
+    /// Under churn in steady state: the number of keys that find no room
+    /// while every key is replaced once. From about 1 on, a table needs a
+    /// stash and rebuilds.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -85,7 +88,7 @@ impl MultilevelBuilder {
     pub(super) fn new() -> Self {
         Self {
             items: None,
-            size: Size::CrisisBudget(1e-9),
+            sizes: LevelSizes::CrisisBudget(1e-9),
             choices: 6,
             bucket_entries: 1,
             stash: 0,
@@ -93,8 +96,8 @@ impl MultilevelBuilder {
         }
     }
 
-    /// How many keys will be in the table (n). If only
-    /// [`levels`](Self::levels) are given: as many as they have entries.
+    /// The design items (n). Default: the number of entries, if
+    /// [`levels`](Self::levels) are given; otherwise required.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -107,9 +110,10 @@ impl MultilevelBuilder {
         Self { items: Some(items), ..self }
     }
 
-    /// The buckets of each level (m_1, m_2, ..), 1 to 8 levels. Of this,
-    /// [`buckets_per_item`](Self::buckets_per_item) and
-    /// [`crisis_budget`](Self::crisis_budget) the last one said counts.
+    /// The number of buckets in each level (m_1, m_2, ..), 1 to 8 levels.
+    /// Replaces [`buckets_per_item`](Self::buckets_per_item) and
+    /// [`crisis_budget`](Self::crisis_budget): the last call of the three
+    /// counts.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -120,11 +124,11 @@ impl MultilevelBuilder {
     /// ```
     #[must_use]
     pub fn levels(self, levels: &[u64]) -> Self {
-        Self { size: Size::Levels(levels.to_vec()), ..self }
+        Self { sizes: LevelSizes::Given(levels.to_vec()), ..self }
     }
 
-    /// Buckets for each item, divided among the levels so that a crisis is
-    /// least likely.
+    /// The number of buckets per item, divided among the levels so that the
+    /// crisis probability is least.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -135,11 +139,11 @@ impl MultilevelBuilder {
     /// ```
     #[must_use]
     pub fn buckets_per_item(self, buckets: f64) -> Self {
-        Self { size: Size::BucketsPerItem(buckets), ..self }
+        Self { sizes: LevelSizes::BucketsPerItem(buckets), ..self }
     }
 
-    /// How likely a crisis may be if no key is removed; the fewest buckets
-    /// are taken that achieve it. 10^-9 unless said otherwise.
+    /// The largest crisis probability if no key is removed; the table gets
+    /// the fewest buckets that achieve it. Default 10^-9.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -153,11 +157,11 @@ impl MultilevelBuilder {
     /// ```
     #[must_use]
     pub fn crisis_budget(self, budget: f64) -> Self {
-        Self { size: Size::CrisisBudget(budget), ..self }
+        Self { sizes: LevelSizes::CrisisBudget(budget), ..self }
     }
 
-    /// How many levels there are (d), 1 to 8; 6 unless said otherwise. Of no
-    /// effect if the levels are given.
+    /// The number of levels (d), 1 to 8; default 6. Has no effect if
+    /// [`levels`](Self::levels) are given.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -170,7 +174,7 @@ impl MultilevelBuilder {
         Self { choices, ..self }
     }
 
-    /// Entries in a bucket (h), 1 unless said otherwise.
+    /// The entries of a bucket (h); default 1.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -184,9 +188,8 @@ impl MultilevelBuilder {
         Self { bucket_entries, ..self }
     }
 
-    /// How many keys that no level has room for are kept in a list beside
-    /// the levels, which every lookup searches while there is one in it;
-    /// none unless said otherwise.
+    /// The capacity of the stash, a list of keys that no level has room for;
+    /// default 0. Every lookup searches the stash while it is not empty.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -202,8 +205,8 @@ impl MultilevelBuilder {
         Self { stash: entries, ..self }
     }
 
-    /// How keys are hashed; XXH3 with seed 0 unless said otherwise. Keys
-    /// from strangers want [`KeyHasher::siphash`].
+    /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
+    /// require [`KeyHasher::siphash`].
     ///
     /// ```
     /// use tamis::{KeyHasher, table::Multilevel};
@@ -217,12 +220,12 @@ impl MultilevelBuilder {
         Self { hasher, ..self }
     }
 
-    /// The items and the levels of the table.
+    /// The shape of the table.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidArgument`] if a setting is missing or out of range,
-    /// [`Error::Infeasible`] if there are no such levels.
+    /// [`Error::Infeasible`] if no levels achieve the settings.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -231,36 +234,36 @@ impl MultilevelBuilder {
     /// assert!(Multilevel::builder().shape().is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn shape(&self) -> Result<Shape> {
+    pub fn shape(&self) -> Result<TableShape> {
         let h = self.bucket_entries;
-        if let Size::Levels(levels) = &self.size {
+        if let LevelSizes::Given(levels) = &self.sizes {
             let entries = levels.iter().fold(0u64, |sum, &level| {
                 sum.saturating_add(level.saturating_mul(h.into()))
             });
-            return Shape::new(self.items.unwrap_or(entries), levels, h);
+            return TableShape::new(self.items.unwrap_or(entries), levels, h);
         }
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         let Some(items) = self.items else {
-            return invalid("items", "say how many keys to expect");
+            return invalid("items", "set the number of keys to expect");
         };
         if !(1..=MAX_CHOICES as u32).contains(&self.choices) {
             return invalid("choices", "expected 1 to 8");
         }
-        let levels = match self.size {
-            Size::BucketsPerItem(each) => {
-                // Saturates where no memory would do.
+        let levels = match self.sizes {
+            LevelSizes::BucketsPerItem(each) => {
+                // The cast saturates, far above any memory.
                 let buckets = libm::ceil(items as f64 * each) as u64;
                 crisis::least_crisis(items, buckets, self.choices, h)?
             }
-            Size::CrisisBudget(budget) => {
+            LevelSizes::CrisisBudget(budget) => {
                 crisis::fewest_buckets(items, self.choices, h, budget)?
             }
-            Size::Levels(_) => Vec::new(),
+            LevelSizes::Given(_) => Vec::new(),
         };
-        Shape::new(items, &levels, h)
+        TableShape::new(items, &levels, h)
     }
 
-    /// What the table would be, and what is to be expected of it.
+    /// The shape of the table and its expected properties.
     ///
     /// # Errors
     ///
@@ -289,43 +292,43 @@ impl MultilevelBuilder {
         })
     }
 
-    /// The empty table, without a summary.
+    /// An empty table without a summary.
     ///
     /// # Errors
     ///
-    /// Those of [`shape`](Self::shape), and [`Error::Allocation`] if there
-    /// is not enough memory for the buckets.
+    /// Those of [`shape`](Self::shape), and [`Error::Allocation`] if the
+    /// buckets do not fit into memory.
     ///
     /// ```
     /// use tamis::{Error, table::Multilevel};
-    /// let nothing_said = Multilevel::builder().build::<u64, ()>();
-    /// assert!(matches!(nothing_said, Err(Error::InvalidArgument { .. })));
+    /// let no_items = Multilevel::builder().build::<u64, ()>();
+    /// assert!(matches!(no_items, Err(Error::InvalidArgument { .. })));
     /// ```
     pub fn build<K, V>(&self) -> Result<Multilevel<K, V>> {
-        self.build_with(&Unsummarised::plan())
+        self.build_with(&NoSummary::builder())
     }
 
-    /// The empty table, with a summary.
+    /// An empty table with a summary.
     ///
     /// # Errors
     ///
-    /// Those of [`build`](Self::build), and of [`Plan::build`].
+    /// Those of [`build`](Self::build), and of [`SummaryBuilder::build`].
     ///
     /// ```
     /// use tamis::summary::Interpolation;
     /// use tamis::table::Multilevel;
     /// let builder = Multilevel::builder().levels(&[20, 10]);
-    /// let mut table = builder.build_with(&Interpolation::plan())?;
+    /// let mut table = builder.build_with(&Interpolation::builder())?;
     /// table.insert("apple", 3)?;
     /// assert_eq!(table.lookup("pear").reads, 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn build_with<K, V, P: Plan>(
+    pub fn build_with<K, V, B: SummaryBuilder>(
         &self,
-        plan: &P,
-    ) -> Result<Multilevel<K, V, P::Summary>> {
+        summary: &B,
+    ) -> Result<Multilevel<K, V, B::Summary>> {
         let shape = self.shape()?;
-        let summary = plan.build(&shape)?;
+        let summary = summary.build(&shape)?;
         Multilevel::new(shape, summary, self.stash, self.hasher)
     }
 }
@@ -333,10 +336,10 @@ impl MultilevelBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Deletion, Filter, FilterStack, TypeFilter};
+    use crate::summary::{Deletion, FilterStack, LevelFilter, TypeFilter};
 
     #[test]
-    fn bad_arguments_are_errors() {
+    fn settings_out_of_range_are_errors() {
         let builder = MultilevelBuilder::new().items(100);
         let all = [
             MultilevelBuilder::new(),
@@ -365,11 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn bad_summaries_are_errors() {
+    fn summaries_out_of_range_are_errors() {
         let builder = MultilevelBuilder::new().levels(&[20, 10]);
         let cells = |cells, probes| {
-            let plan = TypeFilter::plan().cells(cells).probes(probes);
-            builder.build_with::<u64, u64, _>(&plan).err()
+            let summary = TypeFilter::builder().cells(cells).probes(probes);
+            builder.build_with::<u64, u64, _>(&summary).err()
         };
         assert!(cells(100, 4).is_none());
         for (number, probes) in
@@ -377,12 +380,12 @@ mod tests {
         {
             assert!(cells(number, probes).is_some(), "{number}, {probes}");
         }
-        let filters = |filters: &[Filter]| {
-            let plan = FilterStack::plan().filters(filters);
-            builder.build_with::<u64, u64, _>(&plan).err()
+        let filters = |filters: &[LevelFilter]| {
+            let summary = FilterStack::builder().filters(filters);
+            builder.build_with::<u64, u64, _>(&summary).err()
         };
-        let list = |bits| Filter::HashList { bits };
-        let bloom = |cells, probes| Filter::Bloom { cells, probes };
+        let list = |bits| LevelFilter::HashList { bits };
+        let bloom = |cells, probes| LevelFilter::Bloom { cells, probes };
         assert!(filters(&[bloom(100, 2), list(64)]).is_none());
         for wrong in [list(0), list(65), bloom(1, 2), bloom(u64::MAX, 1)] {
             assert!(filters(&[bloom(100, 2), wrong]).is_some(), "{wrong:?}");
@@ -391,9 +394,9 @@ mod tests {
         assert!(filters(&[list(64)]).is_some());
         assert!(filters(&[list(64); 3]).is_some());
         for share in [-1.0, f64::NAN, f64::INFINITY] {
-            let plan = TypeFilter::plan().cells(100).probes(4);
-            let plan = plan.deletion(Deletion::Lazy { share });
-            assert!(builder.build_with::<u64, u64, _>(&plan).is_err());
+            let summary = TypeFilter::builder().cells(100).probes(4);
+            let summary = summary.deletion(Deletion::Lazy { share });
+            assert!(builder.build_with::<u64, u64, _>(&summary).is_err());
         }
     }
 }

@@ -3,65 +3,73 @@
 mod access;
 mod buckets;
 mod builder;
-mod crisis;
 mod stats;
+mod table_full;
 mod upkeep;
 
 pub use access::Lookup;
 pub use builder::{MultilevelBuilder, MultilevelDesign};
-pub use crisis::Crisis;
 pub use stats::{LevelStats, MultilevelStats};
+pub use table_full::TableFull;
 
 use alloc::collections::BTreeMap;
 
-use super::list::List;
+use super::entry_list::EntryList;
+use super::place::TableCounts;
 use crate::error::Result;
 use crate::key::KeyHasher;
-use crate::placement::{MAX_CHOICES, Proposals};
-use crate::summary::{Levels, Shape, Summary, Unsummarised};
+use crate::placement::Proposals;
+use crate::summary::{Levels, NoSummary, Summary, TableShape};
 use buckets::Buckets;
 
 /// A hash table of several levels, each smaller than the one before, in which
-/// nothing ever moves (Broder and Karlin; with a summary: Kirsch and
+/// entries never move (Broder and Karlin; with a summary: Kirsch and
 /// Mitzenmacher).
 ///
-/// A key has one bucket in each level and goes to the first that has room.
-/// If none has, that is a [`Crisis`], an error that gives key and value back,
-/// or the key goes to a small [stash](MultilevelBuilder::stash). Where a key
-/// is has to be known to read one bucket and not several: that is what a
-/// [summary](crate::summary) is for, which is much smaller than the table and
-/// lies in faster memory.
+/// A key has one bucket in each level and goes to the first that has room. If
+/// none has, it goes to a small [stash](MultilevelBuilder::stash), or the
+/// insertion fails with [`TableFull`], which returns key and value. A
+/// [summary](crate::summary), much smaller than the table and kept in faster
+/// memory, names the level of a key, so that a lookup reads one bucket instead
+/// of several. [`lookup`](Self::lookup) reports the number of buckets read.
 ///
 /// | | without a summary | with one |
 /// |---|---|---|
-/// | a hit reads | 1 bucket for each level up to the key's | 1, except for the share of [misnamed](crate::summary::FilterStackPlan::misnamed) keys; 1 for all after an [audit](Self::audit) |
+/// | a hit reads | 1 bucket for each level up to the key's | 1, except for the share of [misnamed](crate::summary::FilterStackBuilder::misnamed) keys; 1 for all after an [audit](Self::audit) |
 /// | a miss reads | all levels | its share of false positives |
-/// | an insertion reads | what a miss does, and the buckets up to the first with room | the same |
-/// | memory beside the entries | - | what the summary takes |
+/// | an insertion reads | the buckets of a miss, and those up to the first with room | the same |
+/// | memory beside the entries | - | the summary |
 ///
-/// **A wrong summary loses no key.** A key in the table is never taken for
-/// absent, and of the levels it can be in none is left out: if the bucket
-/// named has not the key, the others are read. Keys known to be misnamed,
-/// because they were when they came or because an audit found them, are
-/// written down with their true level.
+/// **A wrong summary loses no key.** A summary may name a wrong level for a
+/// present key (a *misnamed* key), but never excludes the true one. A key that
+/// is misnamed when it is inserted becomes an *exception*: its true level is
+/// recorded beside the summary, and lookups use the record. An insertion can
+/// also cause earlier keys to be misnamed, without revealing which; the table
+/// is then no longer *audited*, and a lookup that does not find the key in the
+/// named bucket reads the other possible levels. [`audit`](Self::audit) turns
+/// every misnamed key into an exception, after which the named bucket suffices
+/// again. With [lazy deletion](crate::summary::Deletion::Lazy) a removed key
+/// stays in the summary as a *stale* key, which adds false positives and
+/// misnamed keys; [`refresh`](Self::refresh) drops the stale keys, and
+/// [`remove`](Self::remove) calls it when they exceed their share.
+/// [`stats`](Self::stats) reports all three.
 ///
-/// [`lookup`](Self::lookup) says how many buckets it read.
+/// Equal keys must have equal [`Key`](crate::Key) bytes, as `Hash` and `Eq`
+/// must agree elsewhere; keys with equal bytes that are *not* equal stay
+/// separate.
 ///
-/// Keys that are equal must have equal [`Key`](crate::Key) bytes, as `Hash`
-/// and `Eq` must agree elsewhere; keys with equal bytes that are *not* equal
-/// stay apart.
+/// **Not guaranteed**:
 ///
-/// **It cannot promise**:
-///
-/// * room for keys that come and go, however unlikely a crisis is for keys
-///   that only come. New keys take the room that removals leave in the first
-///   level, old ones stay in the later levels, and those fill up: a table of
-///   10^5 keys with a chance of a crisis below 10^-10 comes to about 13 keys
-///   without a place in every turnover
+/// * Room under churn, however unlikely a full table is for insertions alone.
+///   New keys take the entries that removals free in the first level, old keys
+///   stay in the later levels, and those fill up: a table of 10^5 keys with a
+///   crisis probability below 10^-10 reaches about 13 keys without a place in
+///   every turnover
 ///   ([`crises_per_turnover`](MultilevelDesign::crises_per_turnover)). Such a
-///   table needs a stash, and [`rebuild`](Self::rebuild) when that gets full.
-/// * room past the design items; it never adds buckets.
-/// * anything against chosen keys, without [`KeyHasher::siphash`].
+///   table needs a stash, and a [`rebuild`](Self::rebuild) when the stash
+///   fills.
+/// * Room past the design items; the table never adds buckets.
+/// * Anything against chosen keys, without [`KeyHasher::siphash`].
 ///
 /// ```
 /// use tamis::summary::FilterStack;
@@ -69,7 +77,7 @@ use buckets::Buckets;
 ///
 /// let builder = Multilevel::builder().items(10_000).buckets_per_item(3.0);
 /// assert!(builder.design()?.crisis < 1e-9);
-/// let mut table = builder.build_with(&FilterStack::plan())?;
+/// let mut table = builder.build_with(&FilterStack::builder())?;
 /// for i in 0..10_000u64 {
 ///     table.insert(i, i * i)?;
 /// }
@@ -81,34 +89,26 @@ use buckets::Buckets;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Multilevel<K, V, S = Unsummarised> {
+pub struct Multilevel<K, V, S = NoSummary> {
     buckets: Buckets<K, V>,
-    /// Keys no level had room for, at most so many.
-    stash: List<K, V>,
+    /// Keys that no level had room for, at most `stash_entries`.
+    stash: EntryList<K, V>,
     stash_entries: usize,
     summary: S,
-    /// Hashes of keys that the summary misnames, and where those keys are.
+    /// The true levels of keys that the summary misnames, by hash.
     exceptions: BTreeMap<u64, Levels>,
-    /// Whether those are all.
+    /// Whether `exceptions` contains every misnamed key.
     audited: bool,
     proposals: Proposals,
-    shape: Shape,
+    shape: TableShape,
     hasher: KeyHasher,
-    tally: Tally,
+    counts: TableCounts,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    level_items: [usize; MAX_CHOICES],
-    /// New keys inserted so far, and the buckets read for that.
-    insertions: u64,
-    insertion_reads: u64,
-}
-
-/// The types of a table are settled by [`MultilevelBuilder::build`], so that
-/// the builder needs none.
+/// `(), ()`: the types of a table are inferred from
+/// [`MultilevelBuilder::build`], so that the builder has no parameters.
 impl Multilevel<(), ()> {
-    /// Starts building a table; see [`MultilevelBuilder`].
+    /// A builder with default settings; see [`MultilevelBuilder`].
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -125,7 +125,7 @@ impl Multilevel<(), ()> {
 
 impl<K, V, S: Summary> Multilevel<K, V, S> {
     fn new(
-        shape: Shape,
+        shape: TableShape,
         summary: S,
         stash_entries: usize,
         hasher: KeyHasher,
@@ -133,7 +133,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         let buckets = shape.levels().iter().sum();
         Ok(Self {
             buckets: Buckets::new(buckets, shape.bucket_entries())?,
-            stash: List::EMPTY,
+            stash: EntryList::EMPTY,
             stash_entries,
             summary,
             exceptions: BTreeMap::new(),
@@ -141,11 +141,11 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
             proposals: Proposals::multilevel(shape.levels()),
             shape,
             hasher,
-            tally: Tally::default(),
+            counts: TableCounts::default(),
         })
     }
 
-    /// The items it is built for, and its levels.
+    /// The design items, the levels and the bucket size.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -156,11 +156,11 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &TableShape {
         &self.shape
     }
 
-    /// The summary.
+    /// The summary of the table.
     ///
     /// ```
     /// use tamis::summary::Summary;
@@ -175,7 +175,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         &self.summary
     }
 
-    /// How keys are hashed.
+    /// The hasher of the keys.
     ///
     /// ```
     /// use tamis::{KeyHasher, table::Multilevel};
@@ -201,10 +201,10 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tally.level_items.iter().sum::<usize>() + self.stash.len()
+        self.counts.in_buckets() + self.stash.len()
     }
 
-    /// Whether there are no keys.
+    /// Whether the table has no keys.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -217,7 +217,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         self.len() == 0
     }
 
-    /// All keys and values, in no particular order.
+    /// All keys and values, in unspecified order.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -232,7 +232,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         entries.map(|(key, value)| (key, value))
     }
 
-    /// Removes everything.
+    /// Removes all keys.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -244,10 +244,10 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     pub fn clear(&mut self) {
         self.buckets.take().for_each(drop);
-        self.stash = List::EMPTY;
+        self.stash = EntryList::EMPTY;
         self.summary.clear();
         self.exceptions = BTreeMap::new();
         self.audited = true;
-        self.tally = Tally::default();
+        self.counts = TableCounts::default();
     }
 }

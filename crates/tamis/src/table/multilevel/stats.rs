@@ -1,10 +1,15 @@
-//! What a table says about itself.
+//! Statistics of a table.
 
 use alloc::vec::Vec;
 
 use super::Multilevel;
 use crate::key::Key;
 use crate::summary::Summary;
+use crate::table::place::ratio;
+
+/// Bits that one exception counts in
+/// [`MultilevelStats::summary_bits_per_key`].
+const EXCEPTION_BITS: u64 = 128;
 
 /// One level of a table.
 ///
@@ -20,15 +25,15 @@ use crate::summary::Summary;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct LevelStats {
-    /// Its buckets (m_j).
+    /// Buckets of the level (m_j).
     pub buckets: u64,
-    /// The keys in it (N_j).
+    /// Keys in the level (N_j).
     pub items: usize,
     /// The share of its entries that are taken.
     pub occupancy: f64,
 }
 
-/// How a table is filled, and what that costs.
+/// The fill of a table and the cost of its operations.
 ///
 /// ```
 /// use tamis::table::Multilevel;
@@ -37,7 +42,7 @@ pub struct LevelStats {
 /// table.insert("apple", 3)?;
 /// let stats = table.stats();
 /// assert_eq!((stats.items, stats.reads_hit), (1, Some(1.0)));
-/// // Two for looking whether it is there, one to put it in.
+/// // Two reads to search for the key, one to insert it.
 /// assert_eq!(stats.reads_insert, Some(3.0));
 /// # Ok::<(), tamis::Error>(())
 /// ```
@@ -46,43 +51,43 @@ pub struct LevelStats {
 pub struct MultilevelStats {
     /// Keys in the table.
     pub items: usize,
-    /// The levels, largest first.
+    /// The levels, the first level first.
     pub levels: Vec<LevelStats>,
-    /// Keys that no level had room for.
+    /// Keys in the stash.
     pub stashed: usize,
-    /// Hashes of keys that the summary misnames and that are written down.
+    /// Hashes whose true level is recorded because the summary misnames it.
     pub exceptions: usize,
-    /// Whether every misnamed key is written down, so that lookups need not
-    /// read on.
+    /// Whether every misnamed key is recorded as an exception, so that a
+    /// lookup reads the named bucket only.
     pub audited: bool,
     /// Removed keys that are still in the summary.
     pub stale: u64,
-    /// Bits of the summary per key, written down exceptions included (as 128
-    /// bits each); none if the table is empty.
+    /// Bits of the summary per key, with 128 bits for each exception; `None`
+    /// if the table is empty.
     pub summary_bits_per_key: Option<f64>,
-    /// Buckets read by the lookup of a key in the table, on average; none if
-    /// it is empty.
+    /// Buckets read by the lookup of a present key, on average; `None` if the
+    /// table is empty.
     pub reads_hit: Option<f64>,
-    /// The share of keys not in the table for which a bucket is read.
+    /// The share of absent keys for which a bucket is read.
     pub false_positive: f64,
     /// Buckets read per insertion of a new key since the table was built,
-    /// cleared or rebuilt, those read to see that it is new included; none
-    /// before the first.
+    /// cleared or rebuilt, the search for the key included; `None` before the
+    /// first insertion.
     pub reads_insert: Option<f64>,
-    /// Whether it holds more keys than it was designed for.
+    /// Whether the table holds more keys than its design items.
     pub over_design: bool,
 }
 
 impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
-    /// How the table is filled and what lookups cost, from what it holds
-    /// now. Looks at every key, and at the whole summary.
+    /// The fill of the table and the cost of lookups, computed from its
+    /// present contents. Reads every key and the whole summary.
     ///
     /// ```
     /// use tamis::table::Multilevel;
     /// let mut table = Multilevel::builder().items(1000).build()?;
     /// (0..1000u32).for_each(|i| assert!(table.insert(i, ()).is_ok()));
     /// let stats = table.stats();
-    /// // Without a summary the second level costs two reads, and so on.
+    /// // Without a summary a key in level j takes j + 1 reads.
     /// let levels = (1..).zip(&stats.levels);
     /// let reads: usize = levels.map(|(reads, l)| reads * l.items).sum();
     /// assert_eq!(stats.reads_hit, Some(reads as f64 / 1000.0));
@@ -91,24 +96,23 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     #[must_use]
     pub fn stats(&self) -> MultilevelStats {
         let items = self.len();
-        let share = |part: f64, of: f64| (of > 0.0).then(|| part / of);
         let size = f64::from(self.shape.bucket_entries());
-        let levels = self.shape.levels().iter().zip(self.tally.level_items);
+        let levels = self.shape.levels().iter().zip(self.counts.found_at);
         let levels = levels.map(|(&buckets, items)| LevelStats {
             buckets,
             items,
             occupancy: items as f64 / (buckets as f64 * size),
         });
         let exceptions = self.exceptions.len();
-        let bits = self.summary.bits() + 128 * exceptions as u64;
+        let bits = self.summary.bits() + EXCEPTION_BITS * exceptions as u64;
         let reads: u64 = self
             .placed()
             .map(|(hash, level)| {
-                let way = self.route(hash).take_while(|&read| read != level);
-                way.count() as u64 + 1
+                let before =
+                    self.route(hash).take_while(|&read| read != level);
+                before.count() as u64 + 1
             })
             .sum();
-        let super::Tally { insertions, insertion_reads, .. } = self.tally;
         MultilevelStats {
             items,
             levels: levels.collect(),
@@ -116,10 +120,10 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
             exceptions,
             audited: self.audited,
             stale: self.summary.stale(),
-            summary_bits_per_key: share(bits as f64, items as f64),
-            reads_hit: share(reads as f64, items as f64),
+            summary_bits_per_key: ratio(bits as f64, items as f64),
+            reads_hit: ratio(reads as f64, items as f64),
             false_positive: self.summary.false_positive(),
-            reads_insert: share(insertion_reads as f64, insertions as f64),
+            reads_insert: self.counts.reads_per_insertion(),
             over_design: items as u64 > self.shape.items(),
         }
     }

@@ -1,45 +1,51 @@
-//! What keeps a table as good as new.
+//! Maintenance: audits, refreshed summaries, rebuilt tables.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Multilevel, Tally};
+use super::Multilevel;
 use crate::error::{Error, Result};
 use crate::key::{Key, KeyHasher};
 use crate::summary::{Levels, Summary};
-use crate::table::{in_order, order};
+use crate::table::place::TableCounts;
+use crate::table::{in_reinsertion_order, reinsertion_rank};
 
 impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
-    /// Hash and level of every key that is in a level.
+    /// The hash and the level of every key that is in a level.
     pub(super) fn placed(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let levels = (0u32..).zip(self.proposals.levels());
+        let levels = (0u32..).zip(self.proposals.ranges());
         levels.flat_map(move |(level, range)| {
             (range.first..range.first + range.blocks).flat_map(move |bucket| {
-                let entries = self.buckets.entries(bucket);
+                let entries = self.buckets.entries(bucket as usize);
                 entries.map(move |(key, _)| (self.hasher.hash(key), level))
             })
         })
     }
 
-    /// After a key was put into a level: if the summary misnames it, or
-    /// another one with the same hash, its levels are written down.
+    /// Whether the summary names another level than the true one.
+    fn is_misnamed(&self, hash: u64, level: u32) -> bool {
+        let named = self.summary.locate(hash).level;
+        named.is_some_and(|named| named != level)
+    }
+
+    /// Records an exception after a key was placed in `level`, if the summary
+    /// misnames it or if its hash already is an exception.
     pub(super) fn note_exception(&mut self, hash: u64, level: u32) {
-        let named = self.summary.locate(hash).named;
-        let misnamed = named.is_some_and(|named| named != level);
-        if misnamed || self.exceptions.contains_key(&hash) {
+        if self.is_misnamed(hash, level) || self.exceptions.contains_key(&hash)
+        {
             self.record_exception(hash);
         }
     }
 
-    /// Writes down which levels really have keys with this hash. More than
-    /// one if hashes collide, which is why it is a set, and why it is taken
-    /// from the buckets and not from what was recorded before.
+    /// Records the levels that hold keys with this hash, or deletes the
+    /// exception if none does. The levels are a set, because keys with equal
+    /// hashes may be in several, and are read from the buckets, because the
+    /// previous record may be out of date.
     pub(super) fn record_exception(&mut self, hash: u64) {
         let mut levels = Levels::NONE;
         for level in 0..self.proposals.choices() {
-            let bucket = self.proposals.block(hash, level);
-            let mut entries = self.buckets.entries(bucket);
+            let mut entries = self.buckets.entries(self.bucket(hash, level));
             if entries.any(|(key, _)| self.hasher.hash(key) == hash) {
                 levels = levels.with(level);
             }
@@ -50,23 +56,23 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         };
     }
 
-    /// Finds every key whose level the summary misnames and writes down
-    /// where it really is; how many there are.
+    /// Records the true level of every key that the summary misnames; returns
+    /// their number. Reads every key.
     ///
-    /// A later key can make an earlier one misnamed, and nothing says which
-    /// at that time. Lookups therefore read on where the named bucket has not
-    /// the key: a misnamed key costs one to d - 1 reads more, and so does a
-    /// key that is not there and is thought to be in a later level. After an
-    /// audit every lookup reads one bucket at most (unless hashes collide),
-    /// until a key is inserted that could change that again. Looks at every
-    /// key.
+    /// An insertion can cause earlier keys to be misnamed without revealing
+    /// which. Until the next audit, a lookup that does not find the key in the
+    /// named bucket reads the other possible levels: one to d - 1 reads more
+    /// for a misnamed key, and for an absent key that is located in a later
+    /// level. After an audit every lookup reads at most one bucket (unless
+    /// hashes collide), until the next insertion of that kind.
     ///
     /// ```
     /// use tamis::summary::Interpolation;
     /// use tamis::table::Multilevel;
     /// let builder = Multilevel::builder().items(100);
-    /// // So short strings that many keys have the same.
-    /// let mut table = builder.build_with(&Interpolation::plan().bits(8))?;
+    /// // Strings of 8 bits: many of the 100 keys have equal ones.
+    /// let short = Interpolation::builder().bits(8);
+    /// let mut table = builder.build_with(&short)?;
     /// for i in 0..100u32 {
     ///     table.insert(i, ())?;
     /// }
@@ -78,10 +84,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     pub fn audit(&mut self) -> u64 {
         let misnamed: Vec<u64> = self
             .placed()
-            .filter(|&(hash, level)| {
-                let named = self.summary.locate(hash).named;
-                named.is_some_and(|named| named != level)
-            })
+            .filter(|&(hash, level)| self.is_misnamed(hash, level))
             .map(|(hash, _)| hash)
             .collect();
         self.exceptions = BTreeMap::new();
@@ -92,16 +95,18 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         misnamed.len() as u64
     }
 
-    /// Makes the summary again from the keys there are, without those that
-    /// were removed, and [audits](Self::audit) it; how many keys it misnames.
+    /// Clears the summary, fills it from the keys of the table, which drops
+    /// the stale keys, and [audits](Self::audit) it. Returns the number of
+    /// misnamed keys.
     ///
     /// ```
     /// use tamis::summary::{Deletion, TypeFilter};
     /// use tamis::table::Multilevel;
     /// let never = Deletion::Lazy { share: 1e9 };
-    /// let plan = TypeFilter::plan().cells(1000).probes(4).deletion(never);
+    /// let summary =
+    ///     TypeFilter::builder().cells(1000).probes(4).deletion(never);
     /// let mut table =
-    ///     Multilevel::builder().levels(&[200, 100]).build_with(&plan)?;
+    ///     Multilevel::builder().levels(&[200, 100]).build_with(&summary)?;
     /// table.insert("apple", 3)?;
     /// table.remove("apple");
     /// assert_eq!(table.lookup("apple").reads, 1);
@@ -118,17 +123,17 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         self.audit()
     }
 
-    /// Takes everything out and puts it back, hashed in another way if a
-    /// hasher is given: keys move up into the room that removals left. The
-    /// outcome depends on the keys alone, not on their history. Then the
-    /// table is [audited](Self::audit).
+    /// Removes and reinserts all keys, with another hasher if one is given,
+    /// so that keys move up into the entries that removals freed. The result
+    /// depends on the keys alone, not on their history. Then
+    /// [audits](Self::audit) the table.
     ///
-    /// While it runs, entries need their memory twice.
+    /// Entries take twice their memory while this runs.
     ///
     /// # Errors
     ///
-    /// [`Error::Crisis`] if there would not be room for all. The table is as
-    /// it was then; another seed may do better.
+    /// [`Error::TableFull`] if the levels and the stash cannot hold all keys.
+    /// The table is unchanged then; another seed may succeed.
     ///
     /// ```
     /// use tamis::KeyHasher;
@@ -144,35 +149,34 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     pub fn rebuild(&mut self, hasher: Option<KeyHasher>) -> Result<()> {
         let hasher = hasher.unwrap_or(self.hasher);
-        self.rehearse(&hasher)?;
+        self.check_room(&hasher)?;
         let entries: Vec<(K, V)> =
             self.buckets.take().chain(self.stash.take()).collect();
         self.hasher = hasher;
         self.summary.clear();
         self.exceptions = BTreeMap::new();
-        self.tally = Tally::default();
-        for (hash, entry) in in_order(&hasher, entries) {
-            // They are all different: no need to look whether one is here.
+        self.counts = TableCounts::default();
+        for (hash, entry) in in_reinsertion_order(&hasher, entries) {
+            // All keys are distinct: no search for an equal one.
             let reads = self.place(hash, entry);
-            self.tally.insertions += 1;
-            self.tally.insertion_reads += u64::from(reads);
+            self.counts.record_insertion(reads);
         }
         self.audit();
         Ok(())
     }
 
-    /// Whether everything would find a place, without moving anything: keys
-    /// taken out could not be put back where they were.
-    fn rehearse(&self, hasher: &KeyHasher) -> Result<()> {
+    /// Simulates a rebuild on bucket loads alone: keys taken out could not be
+    /// put back into their old places after a failure.
+    fn check_room(&self, hasher: &KeyHasher) -> Result<()> {
         let mut hashes: Vec<u64> =
             self.iter().map(|(key, _)| hasher.hash(key)).collect();
-        hashes.sort_unstable_by_key(|&hash| order(hash));
+        hashes.sort_unstable_by_key(|&hash| reinsertion_rank(hash));
         let buckets: u64 = self.shape.levels().iter().sum();
         let mut loads = vec![0u32; buckets as usize];
         let mut stashed = 0;
         for hash in hashes {
             let bucket = (0..self.proposals.choices())
-                .map(|level| self.proposals.block(hash, level) as usize)
+                .map(|level| self.bucket(hash, level))
                 .find(|&bucket| loads[bucket] < self.shape.bucket_entries());
             match bucket {
                 Some(bucket) => loads[bucket] += 1,
@@ -180,7 +184,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
             }
         }
         if stashed > self.stash_entries {
-            return Err(Error::Crisis);
+            return Err(Error::TableFull);
         }
         Ok(())
     }

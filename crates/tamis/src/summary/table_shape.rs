@@ -1,4 +1,4 @@
-//! The table a summary is for.
+//! The dimensions of a table.
 
 use alloc::vec::Vec;
 
@@ -7,37 +7,36 @@ use tamis_theory::crisis::Occupancy;
 use crate::error::{Error, Result};
 use crate::placement::MAX_CHOICES;
 
-/// How many keys a table is for, and how many buckets of how many entries
-/// its levels have.
+/// The design items, the levels and the bucket size of a multilevel table.
 ///
 /// ```
-/// use tamis::summary::Shape;
+/// use tamis::summary::TableShape;
 ///
-/// let shape = Shape::new(10_000, &[18_000, 7200, 3600, 1200], 1)?;
+/// let shape = TableShape::new(10_000, &[18_000, 7200, 3600, 1200], 1)?;
 /// assert_eq!(shape.levels().len(), 4);
-/// assert!(Shape::new(10_000, &[], 1).is_err());
+/// assert!(TableShape::new(10_000, &[], 1).is_err());
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct TableShape {
     items: u64,
     levels: Vec<u64>,
     bucket_entries: u32,
 }
 
-impl Shape {
-    /// A table of `items` keys (n) in levels of these many buckets (m_1, m_2,
-    /// ..), each of `bucket_entries` (h).
+impl TableShape {
+    /// A table for `items` keys (n) whose level j has `levels[j]` buckets
+    /// (m_1, m_2, ..) of `bucket_entries` entries (h).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] unless there are 1 to 8 levels, none of
-    /// them empty, of no more buckets and entries than 64 bits count.
+    /// [`Error::InvalidArgument`] unless the table has 1 to 8 levels, every
+    /// level has a bucket, and the entries are fewer than 2^64.
     ///
     /// ```
-    /// use tamis::summary::Shape;
-    /// assert!(Shape::new(10, &[8, 0], 1).is_err());
-    /// assert!(Shape::new(10, &[u64::MAX, 2], 1).is_err());
+    /// use tamis::summary::TableShape;
+    /// assert!(TableShape::new(10, &[8, 0], 1).is_err());
+    /// assert!(TableShape::new(10, &[u64::MAX, 2], 1).is_err());
     /// ```
     pub fn new(
         items: u64,
@@ -49,10 +48,10 @@ impl Shape {
             return invalid("levels", "expected 1 to 8");
         }
         if levels.contains(&0) {
-            return invalid("levels", "expected a bucket in each at least");
+            return invalid("levels", "expected at least one bucket in each");
         }
         if bucket_entries == 0 {
-            return invalid("bucket entries", "expected 1 at least");
+            return invalid("bucket entries", "expected at least 1");
         }
         let entries = levels
             .iter()
@@ -64,11 +63,11 @@ impl Shape {
         Ok(Self { items, levels: levels.to_vec(), bucket_entries })
     }
 
-    /// Keys it is for (n).
+    /// The design items (n).
     ///
     /// ```
-    /// use tamis::summary::Shape;
-    /// assert_eq!(Shape::new(10, &[8, 4], 1)?.items(), 10);
+    /// use tamis::summary::TableShape;
+    /// assert_eq!(TableShape::new(10, &[8, 4], 1)?.items(), 10);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -76,11 +75,11 @@ impl Shape {
         self.items
     }
 
-    /// Buckets in each level (m_j).
+    /// The number of buckets in each level (m_j).
     ///
     /// ```
-    /// use tamis::summary::Shape;
-    /// assert_eq!(Shape::new(10, &[8, 4], 1)?.levels(), [8, 4]);
+    /// use tamis::summary::TableShape;
+    /// assert_eq!(TableShape::new(10, &[8, 4], 1)?.levels(), [8, 4]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -88,11 +87,11 @@ impl Shape {
         &self.levels
     }
 
-    /// Entries in a bucket (h).
+    /// The entries of a bucket (h).
     ///
     /// ```
-    /// use tamis::summary::Shape;
-    /// assert_eq!(Shape::new(10, &[8, 4], 2)?.bucket_entries(), 2);
+    /// use tamis::summary::TableShape;
+    /// assert_eq!(TableShape::new(10, &[8, 4], 2)?.bucket_entries(), 2);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -100,13 +99,13 @@ impl Shape {
         self.bucket_entries
     }
 
-    /// What the theory knows about such a table.
+    /// The theory of a table of this shape.
     pub(crate) fn occupancy(&self) -> Result<Occupancy> {
         let Self { items, levels, bucket_entries } = self;
         Ok(Occupancy::new(*items, levels, *bucket_entries)?)
     }
 
-    /// How many levels there are (d), 1 to 8.
+    /// The number of levels (d), 1 to 8.
     pub(crate) fn depth(&self) -> u32 {
         self.levels.len() as u32
     }

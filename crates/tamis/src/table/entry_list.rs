@@ -1,23 +1,23 @@
-//! Entries that no bucket took.
+//! The list of entries that every bucket refused.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Entries by hash; several of one only if hashes collide.
+/// Entries by hash. Several entries share a hash only if hashes collide.
 #[derive(Debug, Clone)]
-pub(super) struct List<K, V> {
+pub(super) struct EntryList<K, V> {
     entries: BTreeMap<u64, Vec<(K, V)>>,
     len: usize,
 }
 
-impl<K, V> List<K, V> {
+impl<K, V> EntryList<K, V> {
     pub(super) const EMPTY: Self = Self { entries: BTreeMap::new(), len: 0 };
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Which of the entries with this hash is the one.
+    /// The index of an entry among those with this hash.
     #[inline]
     pub(super) fn find(
         &self,
@@ -61,7 +61,7 @@ impl<K, V> List<K, V> {
         self.entries.values().flatten()
     }
 
-    /// Takes everything out.
+    /// Removes and returns all entries.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let taken = core::mem::replace(self, Self::EMPTY);
         taken.entries.into_values().flatten()
