@@ -1,4 +1,5 @@
-//! Histories on multilevel tables with every summary, beside a map.
+//! Random histories on multilevel tables with every summary, compared with a
+//! `BTreeMap`.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ struct History {
     bucket_entries: u8,
     stash: u8,
     summary: Summary,
-    /// Of stale keys; none: counting.
+    /// Share of stale keys in percent; `None` for counting deletion.
     lazy: Option<u8>,
     ops: Vec<Op>,
 }
@@ -46,7 +47,7 @@ fn follow(
     summary: &impl SummaryBuilder,
     ops: &[Op],
 ) {
-    // Settings that are out of range are errors, and that is all.
+    // Settings out of range must be errors, not panics.
     let Ok(mut table) = builder.build_with::<u8, u16, _>(summary) else {
         return;
     };
@@ -55,8 +56,8 @@ fn follow(
         match *op {
             Op::Insert(key, value) => match table.insert(key, value) {
                 Ok(old) => assert_eq!(old, model.insert(key, value)),
-                Err(crisis) => {
-                    assert_eq!((crisis.key, crisis.value), (key, value));
+                Err(full) => {
+                    assert_eq!((full.key, full.value), (key, value));
                     assert!(!model.contains_key(&key));
                 }
             },

@@ -1,11 +1,11 @@
-//! Building on all cores, with the bytes of a serial build.
+//! Parallel builds whose bytes equal those of a serial build.
 //!
-//! The array of blocks is cut into one range a thread. Every thread pulls
-//! work, hashes it, and sends each part of a key to the thread that owns its
-//! block. Owners put the parts in by the order of the work they came from,
-//! so that structures in which the order shows come out the same too.
-//! Atomic operations would need no sending, but cost a locked instruction a
-//! probe, which is more than the sending does.
+//! The array of blocks is divided into one range per thread. Every thread
+//! pulls chunks of keys, hashes them, and sends each part of a key to the
+//! thread that owns its block. Owners insert the parts in the order of the
+//! chunks, so that structures whose bytes depend on the order of insertion
+//! come out the same. Atomic operations on shared blocks would avoid the
+//! channels, but a locked instruction per probe costs more than they do.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -15,41 +15,41 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
-/// Keys pulled at a time from a slice or an iterator.
+/// Keys per chunk of a slice or an iterator.
 pub(crate) const CHUNK: usize = 4096;
 
-/// Pieces of work that may wait for an earlier one before a thread stops
-/// pulling more: bounds the memory if one thread gets little time.
+/// The number of chunks that may wait for an earlier one before a thread stops
+/// pulling more. Bounds the memory if one thread is starved.
 const BACKLOG: usize = 64;
 
-/// Threads used at most. Every thread sends to every other, so their parcels
-/// grow with the square of the number; no memory is fast enough for more.
+/// The largest number of threads. Every thread sends to every other, so the
+/// number of parcels grows with its square. Memory bandwidth limits a build
+/// to fewer threads anyway.
 const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
     Some(most) => most,
     None => NonZero::<usize>::MIN,
 };
 
-/// An array of blocks that can be filled range by range.
+/// An array of blocks that threads fill range by range.
 pub(crate) trait Divided: Copy + Sync {
     fn blocks(&self) -> u64;
 
     fn block_bytes(&self) -> usize;
 
-    /// How many blocks a key has a part of itself in. Which part comes first
-    /// must not matter.
+    /// The number of parts of a key, each in a block of its own. The parts
+    /// may be inserted in any order.
     fn parts(&self) -> u32;
 
-    /// The block of one of a key's parts.
+    /// The block of part number `part` of a key.
     fn block(&self, hash: u64, part: u32) -> u64;
 
-    /// Puts one of the parts of keys into the blocks of `range`, which
-    /// begins with the block `first`, in this order.
+    /// Inserts part number `part` of each key, in order, into the blocks of
+    /// `range`, which begins with block number `first`.
     fn apply(&self, first: u64, range: &mut [u8], part: u32, hashes: &[u64]);
 }
 
-/// Fills `blocks` with what `hash` makes of the pieces of work; returns how
-/// many keys that were. For more than one thread: with one there is nothing
-/// to divide.
+/// Hashes the chunks and inserts their keys into `blocks`; returns the number
+/// of keys. Meant for two threads or more.
 pub(crate) fn insert<A: Divided, T: Send>(
     array: A,
     blocks: &mut [u8],
@@ -76,15 +76,15 @@ pub(crate) fn insert<A: Divided, T: Send>(
                 scope.spawn(move || work.run(me, range, senders, &inbox)),
             );
         }
-        // Each thread holds its own copies: an inbox ends when the last
-        // worker has nothing more to send.
+        // Every worker owns clones: an inbox closes when the last worker has
+        // dropped its senders.
         drop(senders);
         let mut counts = 0u64;
         for thread in running {
             match thread.join() {
                 Ok(count) => counts = counts.saturating_add(count),
-                // The caller's iterator or hash function panicked: pass it
-                // on as if it had happened on this thread.
+                // The caller's iterator or hash function panicked: resume
+                // the panic on the caller's thread.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -92,15 +92,16 @@ pub(crate) fn insert<A: Divided, T: Send>(
     })
 }
 
-/// Hashes pieces of work on several threads and hands the hashes to `sink`
-/// in the order of the pieces: for structures in which the order shows.
+/// Hashes chunks on several threads and passes the hashes to `sink` in the
+/// order of the chunks, for structures whose bytes depend on the order of
+/// insertion.
 pub(crate) fn in_order<T: Send>(
     chunks: impl Iterator<Item = T> + Send,
     threads: NonZero<usize>,
     hash: impl Fn(T, &mut Vec<u64>) + Sync,
     mut sink: impl FnMut(&[u64]),
 ) {
-    // One thread inserts, the others hash.
+    // The calling thread inserts, the others hash.
     let hashing = threads.min(MAX_THREADS).get() - 1;
     if hashing == 0 {
         let mut hashes = Vec::new();
@@ -150,10 +151,11 @@ pub(crate) fn in_order<T: Send>(
     });
 }
 
-/// What one piece of work has for one owner, with its number: for every part
-/// the hashes of the keys that have it in one of the owner's blocks.
+/// The share of one owner in a chunk: the number of the chunk, and for every
+/// part the hashes of the keys that have it in a block of the owner.
 type Parcel = (usize, Vec<Vec<u64>>);
 
+/// The state that the workers of [`insert`] share.
 struct Work<'a, A, I, H> {
     array: A,
     per_thread: u64,
@@ -167,7 +169,7 @@ where
     I: Iterator<Item = (usize, T)>,
     H: Fn(T, &mut Vec<u64>),
 {
-    /// One worker; returns how many keys it hashed.
+    /// Runs worker number `me`; returns the number of keys it hashed.
     fn run(
         &self,
         me: usize,
@@ -181,8 +183,8 @@ where
         let mut hashes = Vec::new();
         let mut count = 0;
         loop {
-            // A poisoned lock means that another worker's pull panicked:
-            // stop pulling, its panic is reported.
+            // A poisoned lock means that the iterator panicked in another
+            // worker, whose join reports it: stop pulling.
             let chunk = match self.chunks.lock() {
                 Ok(mut chunks) => chunks.next(),
                 Err(_) => None,
@@ -191,14 +193,14 @@ where
             hashes.clear();
             (self.hash)(chunk, &mut hashes);
             count += hashes.len() as u64;
-            let parcels = self.sort(&hashes, senders.len());
+            let parcels = self.parcels(&hashes, senders.len());
             for (owner, (parcel, sender)) in
                 parcels.into_iter().zip(&senders).enumerate()
             {
                 if owner == me {
                     queue.take(&self.array, (number, parcel));
                 } else {
-                    // Fails only if the owner has panicked, which ends the
+                    // Fails only after a panic of the owner, which ends the
                     // build.
                     let _ = sender.send((number, parcel));
                 }
@@ -206,8 +208,8 @@ where
             while let Ok(parcel) = inbox.try_recv() {
                 queue.take(&self.array, parcel);
             }
-            // Whoever has what is missing is working on it, not waiting:
-            // a thread waits only after it has sent all it pulled.
+            // No deadlock: a thread waits only after it has sent all its
+            // chunks, so the thread with the missing chunk is not waiting.
             while queue.waiting.len() > BACKLOG {
                 match inbox.recv() {
                     Ok(parcel) => queue.take(&self.array, parcel),
@@ -215,7 +217,8 @@ where
                 }
             }
         }
-        // The others wait for the same: none may keep a sender alive.
+        // Inboxes close when all senders are dropped, and the other workers
+        // wait for that too.
         drop(senders);
         for parcel in inbox {
             queue.take(&self.array, parcel);
@@ -223,13 +226,13 @@ where
         count
     }
 
-    /// A parcel for each of the owners.
-    fn sort(&self, hashes: &[u64], owners: usize) -> Vec<Vec<Vec<u64>>> {
+    /// Divides the hashes of a chunk into one parcel per owner.
+    fn parcels(&self, hashes: &[u64], owners: usize) -> Vec<Vec<Vec<u64>>> {
         let mut parcels = vec![Vec::new(); owners];
         for part in 0..self.array.parts() {
             let mut shares: Vec<Vec<u64>> = (0..owners)
                 .map(|_| {
-                    // A little more than its share.
+                    // The expected share plus a margin.
                     let share = hashes.len() / owners;
                     Vec::with_capacity(share + share / 16 + 64)
                 })
@@ -248,18 +251,18 @@ where
     #[inline(always)]
     fn owner(&self, block: u64, owners: usize) -> usize {
         match owners {
-            // A division takes as long as all the rest.
+            // A comparison: a division takes as long as the rest of the loop.
             2 => usize::from(block >= self.per_thread),
             _ => (block / self.per_thread) as usize,
         }
     }
 }
 
-/// Puts parcels into a range, in their order.
+/// Inserts parcels into a range in the order of their chunks.
 struct Queue<'a> {
     first: u64,
     range: &'a mut [u8],
-    /// The number of the next parcel.
+    /// The number of the next chunk.
     next: usize,
     waiting: BTreeMap<usize, Vec<Vec<u64>>>,
 }

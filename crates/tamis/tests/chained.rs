@@ -1,5 +1,5 @@
-//! The chained table: against a map that is always right, and its balance
-//! against the optimum.
+//! Chained tables: random histories compared with a `HashMap`, and their
+//! balance compared with the theoretical optimum.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -18,7 +18,7 @@ enum Op {
     Remove(u16),
     Get(u16),
     Change(u16, u32),
-    /// Keys in a row, so that buckets get full and empty.
+    /// Consecutive keys, enough to fill and empty buckets.
     InsertMany(u16, u16),
     RemoveMany(u16, u16),
     Rebalance,
@@ -39,11 +39,11 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Runs a history on a table and on the model, and compares everything.
+/// Runs a history on a table and on a map, and compares them.
 fn follow<K: Keyed>(builder: &ChainedBuilder, history: &[Op]) {
     let mut table = builder.build::<K, u32>().unwrap();
     let mut model = HashMap::new();
-    let most = table.design().threshold.map(|h| h as usize + 1);
+    let max_load = table.design().threshold.map(|h| h as usize + 1);
     for op in history {
         match *op {
             Op::Insert(k, v) => {
@@ -61,9 +61,9 @@ fn follow<K: Keyed>(builder: &ChainedBuilder, history: &[Op]) {
             }
             Op::Change(k, v) => {
                 let k = K::make(k);
-                let mine = table.get_mut(&k).map(|old| *old ^= v);
-                let other = model.get_mut(&k).map(|old| *old ^= v);
-                assert_eq!(mine, other);
+                let in_table = table.get_mut(&k).map(|old| *old ^= v);
+                let in_model = model.get_mut(&k).map(|old| *old ^= v);
+                assert_eq!(in_table, in_model);
             }
             Op::InsertMany(from, count) => {
                 for k in from..from + count {
@@ -89,10 +89,10 @@ fn follow<K: Keyed>(builder: &ChainedBuilder, history: &[Op]) {
     }
     let all: HashMap<K, u32> = table.iter().map(|(k, v)| (*k, *v)).collect();
     assert_eq!((table.iter().count(), &all), (model.len(), &model));
-    check_counts(&table.stats(), model.len(), most);
+    check_counts(&table.stats(), model.len(), max_load);
 }
 
-fn check_counts(stats: &ChainedStats, items: usize, most: Option<usize>) {
+fn check_counts(stats: &ChainedStats, items: usize, max_load: Option<usize>) {
     assert_eq!(stats.items, items);
     let buckets: u64 = stats.histogram.iter().sum();
     let in_buckets: u64 =
@@ -100,15 +100,14 @@ fn check_counts(stats: &ChainedStats, items: usize, most: Option<usize>) {
     let listed = stats.overflow_fraction.unwrap_or(0.0) * items as f64;
     assert_eq!(in_buckets + listed.round() as u64, items as u64);
     assert!((stats.mean * buckets as f64 - in_buckets as f64).abs() < 1e-6);
-    // Occupancy is at most one above the threshold.
-    assert!(most.is_none_or(|most| stats.histogram.len() <= most + 1));
+    assert!(max_load.is_none_or(|most| stats.histogram.len() <= most + 1));
     assert_eq!(stats.reads_hit.is_some(), items > 0);
 }
 
 proptest! {
-    /// Designs for fewer keys than come, so that the list is used too.
+    /// Designs for fewer keys than are inserted, so that keys are listed.
     #[test]
-    fn histories(
+    fn histories_match_the_model(
         scheme in proptest::sample::select(&Scheme::ALL[..]),
         items in 1u64..400,
         load in 0.5f64..20.0,
@@ -134,10 +133,10 @@ proptest! {
     }
 }
 
-/// The trap: a full bucket refuses a key, then one of its own is removed, so
-/// that it looks as if it had room all the time.
+/// A full bucket refuses a key and then loses one by a removal: its load no
+/// longer shows the refusal.
 #[test]
-fn keys_refused_by_buckets_that_have_room_now_are_found() {
+fn keys_refused_before_a_removal_are_found() {
     for scheme in Scheme::ALL {
         let mut table = Chained::builder()
             .items(1000)
@@ -145,7 +144,7 @@ fn keys_refused_by_buckets_that_have_room_now_are_found() {
             .scheme(scheme)
             .build()
             .unwrap();
-        // Past the design, so that many are refused.
+        // Half more than the design items, so that buckets refuse many.
         for k in keys(1, 1500) {
             assert_eq!(table.insert(k, k), None);
         }
@@ -160,12 +159,12 @@ fn keys_refused_by_buckets_that_have_room_now_are_found() {
             let expected = (i % 3 == 0).then_some(&k);
             assert_eq!(table.get(&k), expected, "{scheme}");
             if i % 3 == 0 {
-                // No second place, though there is room in the first.
+                // No second copy, although the first bucket has room.
                 assert_eq!(table.insert(k, k), Some(k));
             }
         }
         assert_eq!(table.len(), 500);
-        // With room again, everything finds a bucket.
+        // Reinsertion finds a bucket for every key.
         table.rebalance();
         assert_eq!(table.stats().overflow_fraction, Some(0.0));
         assert_eq!(table.len(), 500);
@@ -174,8 +173,7 @@ fn keys_refused_by_buckets_that_have_room_now_are_found() {
 
 const BUCKETS: u64 = 1 << 16;
 
-/// Keys that come and go fill the list, as documented; putting everything
-/// back restores the design.
+/// Churn fills the list, as documented; a rebalance restores the design.
 #[test]
 fn rebalancing_restores_the_design() {
     for scheme in Scheme::ALL {
@@ -190,9 +188,10 @@ fn rebalancing_restores_the_design() {
             assert_eq!(table.insert(new, new), None);
         }
         let design = table.design().clone();
-        let worn = table.stats();
+        let churned = table.stats();
         assert!(
-            worn.overflow_fraction.unwrap() > 2.0 * design.overflow_fraction
+            churned.overflow_fraction.unwrap()
+                > 2.0 * design.overflow_fraction
         );
         table.rebalance();
         let stats = table.stats();
@@ -203,9 +202,9 @@ fn rebalancing_restores_the_design() {
         close("accesses", accesses, design.access_budget, 0.01);
         let overflow = stats.overflow_fraction.unwrap();
         close("overflow", overflow, design.overflow_fraction, 0.4);
-        assert!(stats.reads_miss <= worn.reads_miss);
+        assert!(stats.reads_miss <= churned.reads_miss);
 
-        // The same keys with another history end the same.
+        // The same keys with another history give the same table.
         let mut fresh = builder.build().unwrap();
         for k in keys(2, 100_000) {
             fresh.insert(k, k);
@@ -215,7 +214,7 @@ fn rebalancing_restores_the_design() {
     }
 }
 
-/// One row of the independently computed `variance` block.
+/// A row of the independently computed reference values for the variance.
 struct Reference(&'static str);
 
 impl Reference {
@@ -241,22 +240,22 @@ fn close(what: &str, got: f64, want: f64, part: f64) {
     assert!(off.abs() <= part, "{what}: {got}, expected {want} ({off:+.4})");
 }
 
-/// A scheme to fill and what to expect of it.
+/// A scheme and its expected statistics.
 struct Case {
     builder: ChainedBuilder,
     load: u64,
     access_budget: f64,
     variance: f64,
     overflow_fraction: f64,
-    /// Of the number of listed keys of one table.
+    /// Standard error of the number of listed keys in one table.
     standard_error: f64,
     /// Tables to average over.
     tables: u64,
 }
 
 impl Case {
-    /// Variance and accesses within 2 % and 0.5 %; the overflow within 2 %
-    /// or four of its standard errors, whichever is larger.
+    /// Asserts the variance within 2 %, the accesses within 0.5 %, and the
+    /// overflow within 2 % or four standard errors, whichever is larger.
     fn check(self) {
         let Self { builder, load, access_budget, tables, .. } = self;
         let items = BUCKETS * load;
@@ -277,17 +276,17 @@ impl Case {
                 table.insert(k, ());
             }
             let stats = table.stats();
-            let most = design.threshold.map(|h| h as usize + 1);
-            check_counts(&stats, items as usize, most);
+            let max_load = design.threshold.map(|h| h as usize + 1);
+            check_counts(&stats, items as usize, max_load);
             let part = 1.0 / tables as f64;
             variance += stats.variance * part;
             accesses += stats.accesses.unwrap() * part;
             overflow += stats.overflow_fraction.unwrap() * part;
             reads_miss += stats.reads_miss * part;
-            // A lookup repeats the way of the insertion; that may have
-            // looked further for the key, after one of its class.
-            let (hit, way) = (stats.reads_hit.unwrap(), stats.accesses);
-            close("reads per hit", hit, way.unwrap(), 0.002);
+            // A lookup reads the buckets of the insertion, whose search may
+            // have read more after a refusal of the same class.
+            let hit = stats.reads_hit.unwrap();
+            close("reads per hit", hit, stats.accesses.unwrap(), 0.002);
         }
         let scheme = design.scheme;
         let what = format!("{scheme}, load {load}, a = {access_budget}");
@@ -312,21 +311,21 @@ impl Case {
     }
 }
 
-/// At a = 1.5 so few buckets are not full that the variance of one table is
-/// off by 1.3 % (one standard deviation).
+/// The number of tables to average over. At a = 1.5 few buckets are not full,
+/// and the variance of one table has a standard deviation of 1.3 %.
 fn tables(access_budget: f64) -> u64 {
     if access_budget > 1.4 { 3 } else { 1 }
 }
 
-/// The standard error of the number of keys that all of `levels` refuse, one
-/// of which gets `arrivals` keys per bucket.
+/// The standard error of the number of keys that all of `levels` refuse, if
+/// each level gets `arrivals` keys per bucket.
 ///
-/// Not that of a binomial: a few more arrivals at a level that is nearly
-/// full are nearly all refused, and the last level is small. With R refused
-/// of N arrivals at a bucket, the number of arrivals being given as a whole,
-/// a level adds buckets * (Var R - Cov(R, N)^2 / Var N), Cov(R, N) = u Var N
-/// with u the chance that a bucket refuses the next key, and passes on u^2 of
-/// the variance of its arrivals.
+/// Larger than that of a binomial distribution: a nearly full level refuses
+/// nearly all additional arrivals, and the last level is small. Let R be the
+/// refused of the N arrivals at a bucket, and u the probability that a bucket
+/// refuses the next key, so that Cov(R, N) = u Var N. Given the arrivals at the
+/// whole level, the level adds buckets * (Var R - Cov(R, N)^2 / Var N) to the
+/// variance, and passes on u^2 of the variance of its arrivals.
 fn overflow_error(
     levels: &[f64],
     arrivals: f64,
@@ -339,7 +338,7 @@ fn overflow_error(
         let late = n.saturating_sub(threshold);
         let still = (1.0 - admission).powi(late as i32);
         let more = f64::from(late);
-        // Without and with one taken above the threshold.
+        // Without and with one key accepted at the threshold.
         first += chance * (more - (1.0 - still));
         second += chance * still * more * more;
         if late > 0 {
@@ -418,7 +417,7 @@ fn sequential_tables_have_the_least_variance() {
                 access_budget,
                 variance,
                 overflow_fraction,
-                // A binomial's: all levels are one, and large.
+                // Binomial: all choices share one large array.
                 standard_error: (items * chance).sqrt(),
                 tables: tables(access_budget),
             }
@@ -457,7 +456,7 @@ fn single_tables_have_the_least_variance() {
     }
 }
 
-/// What everyone does instead: read all d buckets and take the least loaded.
+/// The usual alternative: read all d buckets and take the least loaded.
 #[test]
 fn the_least_loaded_of_d_is_far_from_the_bound_at_its_reads() {
     for load in [4u64, 8, 16] {

@@ -1,5 +1,5 @@
-//! The multilevel table with every summary: against a map that is always
-//! right.
+//! Random histories on multilevel tables with every summary, compared with a
+//! `HashMap`.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -12,7 +12,7 @@ use tamis::summary::{
     Deletion, FilterStack, FilterStackBuilder, Interpolation, LevelFilter,
     NoSummary, Summary, SummaryBuilder, TypeFilter,
 };
-use tamis::table::{Multilevel, MultilevelBuilder, TableFull};
+use tamis::table::{Multilevel, MultilevelBuilder};
 use tamis::{Error, KeyHasher};
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ enum Op {
     Remove(u16),
     Get(u16),
     Change(u16, u32),
-    /// Keys in a row, so that levels get full and empty.
+    /// Consecutive keys, enough to fill and empty levels.
     InsertMany(u16, u16),
     RemoveMany(u16, u16),
     Audit,
@@ -46,29 +46,30 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A table and the map that says what must be in it.
-struct Twin<K, S> {
+/// A table and the map with its expected contents.
+struct TableAndModel<K, S> {
     table: Multilevel<K, u32, S>,
     model: HashMap<K, u32>,
     stash: usize,
 }
 
-impl<K: Keyed, S: Summary> Twin<K, S> {
-    fn new<P>(builder: &MultilevelBuilder, summary: &P, stash: usize) -> Self
+impl<K: Keyed, S: Summary> TableAndModel<K, S> {
+    fn new<B>(builder: &MultilevelBuilder, summary: &B, stash: usize) -> Self
     where
-        P: SummaryBuilder<Summary = S>,
+        B: SummaryBuilder<Summary = S>,
     {
         let table = builder.clone().stash(stash).build_with(summary).unwrap();
         Self { table, model: HashMap::new(), stash }
     }
 
-    /// A crisis gives everything back; only a full stash may lead to one.
+    /// `TableFull` returns key and value, and occurs only if the stash is
+    /// full.
     fn insert(&mut self, key: K, value: u32) {
         match self.table.insert(key, value) {
             Ok(old) => assert_eq!(old, self.model.insert(key, value)),
-            Err(TableFull { key: back, value: same }) => {
-                assert_eq!((back, same), (key, value));
-                assert!(!self.model.contains_key(&key), "refused a change");
+            Err(full) => {
+                assert_eq!((full.key, full.value), (key, value));
+                assert!(!self.model.contains_key(&key), "refused an update");
                 assert_eq!(self.table.stats().stashed, self.stash);
             }
         }
@@ -90,9 +91,9 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
             }
             Op::Change(k, v) => {
                 let k = K::make(k);
-                let mine = self.table.get_mut(&k).map(|old| *old ^= v);
-                let other = self.model.get_mut(&k).map(|old| *old ^= v);
-                assert_eq!(mine, other);
+                let in_table = self.table.get_mut(&k).map(|old| *old ^= v);
+                let in_model = self.model.get_mut(&k).map(|old| *old ^= v);
+                assert_eq!(in_table, in_model);
             }
             Op::InsertMany(from, count) => {
                 for k in from..from + count {
@@ -119,7 +120,7 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
         }
     }
 
-    /// Refused, it changes nothing.
+    /// A rebuild that fails leaves the table unchanged.
     fn rebuild(&mut self, seed: Option<u64>) {
         let before = self.table.stats();
         let hasher = *self.table.hasher();
@@ -133,12 +134,13 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
         }
     }
 
-    /// After an audit nothing is read twice, unless hashes collide.
+    /// After an audit a lookup reads at most one bucket, unless hashes
+    /// collide.
     fn check_audited(&self) {
         let stats = self.table.stats();
         assert!(stats.audited);
-        let named = self.table.summary().bits() > 0;
-        if K::DISTINCT_HASHES && named {
+        let has_summary = self.table.summary().bits() > 0;
+        if K::DISTINCT_HASHES && has_summary {
             for key in (0..200).map(K::make) {
                 assert!(self.table.lookup(&key).reads <= 1, "{key:?}");
             }
@@ -162,7 +164,7 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
         assert_eq!(all, self.model);
     }
 
-    /// What the table says of itself adds up.
+    /// The statistics agree with the model and with the reads of lookups.
     fn check_stats(&self) {
         let stats = self.table.stats();
         let placed: usize = stats.levels.iter().map(|l| l.items).sum();
@@ -172,8 +174,8 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
         let reads: u32 =
             self.model.keys().map(|key| self.table.lookup(key).reads).sum();
         let reads = f64::from(reads) / stats.items as f64;
-        let said = stats.reads_hit;
-        assert!(said.is_none_or(|said| (said - reads).abs() < 1e-9));
+        let predicted = stats.reads_hit;
+        assert!(predicted.is_none_or(|mean| (mean - reads).abs() < 1e-9));
         let buckets = self.table.shape().levels();
         for (level, &buckets) in stats.levels.iter().zip(buckets) {
             assert_eq!(level.buckets, buckets);
@@ -182,26 +184,26 @@ impl<K: Keyed, S: Summary> Twin<K, S> {
     }
 }
 
-fn follow<K: Keyed, P: SummaryBuilder>(
+fn follow<K: Keyed, B: SummaryBuilder>(
     builder: &MultilevelBuilder,
-    summary: &P,
+    summary: &B,
     stash: usize,
     history: &[Op],
 ) {
-    let mut twin = Twin::<K, _>::new(builder, summary, stash);
+    let mut pair = TableAndModel::<K, _>::new(builder, summary, stash);
     for op in history {
-        twin.step(op);
-        twin.check();
+        pair.step(op);
+        pair.check();
     }
-    twin.check_stats();
-    // What was written down goes with its key.
-    let keys: Vec<K> = twin.model.keys().copied().collect();
-    keys.into_iter().for_each(|key| twin.remove(key));
-    let stats = twin.table.stats();
+    pair.check_stats();
+    // The exceptions are removed together with their keys.
+    let keys: Vec<K> = pair.model.keys().copied().collect();
+    keys.into_iter().for_each(|key| pair.remove(key));
+    let stats = pair.table.stats();
     assert_eq!((stats.items, stats.exceptions), (0, 0));
 }
 
-/// Filters so small that most keys are misnamed.
+/// Filters small enough that most keys are misnamed.
 fn tiny_stack(depth: usize, bits: u64, lists: usize) -> FilterStackBuilder {
     let filters: Vec<LevelFilter> = (0..depth)
         .map(|level| match level + lists >= depth {
@@ -213,9 +215,10 @@ fn tiny_stack(depth: usize, bits: u64, lists: usize) -> FilterStackBuilder {
 }
 
 proptest! {
-    /// Tables so small that crises, failures and equal strings are common.
+    /// Tables small enough that full tables, misnamed keys and equal strings
+    /// are common.
     #[test]
-    fn histories(
+    fn histories_match_the_model(
         levels in proptest::collection::vec(1u64..40, 1..=8),
         bucket_entries in 1u32..=4,
         stash in 0usize..12,

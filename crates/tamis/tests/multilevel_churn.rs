@@ -1,5 +1,5 @@
-//! Multilevel tables whose keys come and go: every answer right, and the
-//! levels filled as the theory says.
+//! Multilevel tables under churn: every answer is correct, and the summaries
+//! keep their error rates.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -15,20 +15,21 @@ use tamis::table::Multilevel;
 
 const ITEMS: u64 = 4000;
 const TURNOVERS: u64 = 20;
-/// Three buckets an item. Churn needs the stash: what is safe for keys that
-/// only come is not for keys that also go.
+/// Three buckets per item. These levels suffice for insertions alone; churn
+/// also needs a stash.
 const LEVELS: [u64; 6] = [7600, 2600, 1000, 600, 120, 80];
 
 const LAZY: Deletion = Deletion::Lazy { share: 0.3 };
 
-/// A table under churn beside a map.
+/// A table under churn and the map with its expected contents.
 struct Churn<S> {
     table: Multilevel<u64, u64, S>,
     model: HashMap<u64, u64>,
     keys: Vec<u64>,
     fresh: u64,
-    /// Lookups of present keys, and buckets read by them.
+    /// Lookups of present keys.
     hits: u64,
+    /// Buckets read by these lookups.
     hit_reads: u64,
     misnamed: u64,
 }
@@ -58,7 +59,7 @@ impl<S: Summary> Churn<S> {
         self.keys.push(new);
     }
 
-    /// Replaces as many keys as there are, each time a random one.
+    /// Replaces a random key, `ITEMS` times.
     fn turnover(&mut self) {
         for _ in 0..ITEMS {
             let random = key(2, self.fresh);
@@ -82,7 +83,7 @@ impl<S: Summary> Churn<S> {
     }
 }
 
-/// How a summary stands twenty turnovers: reads per hit, misnamed keys.
+/// Reads per hit and misnamed keys, over twenty turnovers.
 fn churn<S: Summary>(
     what: &str,
     summary: &impl SummaryBuilder<Summary = S>,
@@ -108,10 +109,10 @@ fn stack(probes: [u32; 6], bits: [u64; 6]) -> [LevelFilter; 6] {
     })
 }
 
-/// Summaries of ordinary size. Keys move to later levels under churn, and
-/// keep being read once.
+/// Summaries of ordinary size: under churn keys move to later levels, and
+/// their lookups still take one read.
 #[test]
-fn twenty_turnovers_with_good_summaries() {
+fn summaries_of_ordinary_size_keep_one_read_per_hit() {
     for deletion in [LAZY, Deletion::Counting] {
         let what = format!("{deletion:?}");
         let cells = TypeFilter::builder().cells(60_000).probes(14);
@@ -128,15 +129,16 @@ fn twenty_turnovers_with_good_summaries() {
         assert!(reads < 1.005, "{what}: {reads}");
     }
     let (reads, misnamed) = churn("strings", &Interpolation::builder());
-    // The few in the stash are read nowhere.
+    // Below 1, because stashed keys take no read.
     assert!(reads <= 1.0 && misnamed == 0.0, "{reads}, {misnamed}");
     let (reads, _) = churn("no summary", &NoSummary::builder());
     assert!(reads > 1.3, "{reads}");
 }
 
-/// Summaries so small that most answers are wrong: no key may be.
+/// Summaries small enough that most levels are named wrongly: every lookup
+/// is still correct.
 #[test]
-fn twenty_turnovers_with_bad_summaries() {
+fn tiny_summaries_lose_no_key() {
     for deletion in [LAZY, Deletion::Counting] {
         let what = format!("{deletion:?}");
         let cells = TypeFilter::builder().cells(9000).probes(3);
@@ -156,18 +158,17 @@ fn twenty_turnovers_with_bad_summaries() {
     assert!(misnamed > 20.0, "{misnamed}");
 }
 
-/// So many keys on one counter that it is full: what it counts is lost, the
-/// keys are not.
+/// Counters that stick at 15 lose their count, but no key.
 #[test]
-fn full_counters_lose_no_key() {
+fn stuck_counters_lose_no_key() {
     let filters = [LevelFilter::Bloom { cells: 2, probes: 1 }; 2];
     let stack = FilterStack::builder().filters(&filters);
-    check_full_counters(&stack.deletion(Deletion::Counting));
+    check_stuck_counters(&stack.deletion(Deletion::Counting));
     let cells = TypeFilter::builder().cells(1).probes(1);
-    check_full_counters(&cells.deletion(Deletion::Counting));
+    check_stuck_counters(&cells.deletion(Deletion::Counting));
 }
 
-fn check_full_counters(summary: &impl SummaryBuilder) {
+fn check_stuck_counters(summary: &impl SummaryBuilder) {
     let builder = Multilevel::builder().levels(&[30_000, 9000]);
     let mut table = builder.build_with(summary).unwrap();
     for round in 0..3 {

@@ -1,4 +1,4 @@
-//! Multilevel tables and their summaries against the theory, inside 99.9 %
+//! Multilevel tables and their summaries compared with the theory, in 99.9 %
 //! intervals, with fixed seeds.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -14,10 +14,11 @@ use tamis::table::Multilevel;
 use tamis_theory::crisis::{Occupancy, churn};
 use tamis_theory::summary::{self, Prediction};
 
-/// Two-sided 99.9 %.
+/// The two-sided 99.9 % quantile of the normal distribution.
 const Z: f64 = 3.2905;
 
-/// Whether one of so many keys, different in every trial, finds no room.
+/// The number of trials in which one of `items` keys, new ones in every trial,
+/// finds no room.
 fn crises(items: u64, levels: &[u64], bucket: u32, trials: u64) -> u64 {
     let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
     let mut table = builder.build().unwrap();
@@ -44,14 +45,14 @@ fn crises_are_as_frequent_as_predicted() {
         (10_000, &[18_000, 7200, 3600, 1200], 1, 300),
         (600, &[68, 14, 4], 8, 4000),
         (3000, &[41, 8], 64, 600),
-        // Rare ones.
+        // Rare crises.
         (20, &[60, 20, 10], 1, 200_000),
         (30, &[60, 20, 8, 4], 1, 200_000),
     ];
     for (items, levels, bucket, trials) in cases {
         let predicted =
             Occupancy::new(items, levels, bucket).unwrap().crisis();
-        // Often enough to see, seldom enough to be one.
+        // Frequent enough to occur in the trials, rare enough to vary.
         assert!((2e-4..0.7).contains(&predicted), "{levels:?}: {predicted}");
         let seen = crises(items, levels, bucket, trials);
         println!("{items} in {levels:?} x {bucket}: {seen} of {trials}");
@@ -60,10 +61,10 @@ fn crises_are_as_frequent_as_predicted() {
     }
 }
 
-/// Pages of which the last level has next to none of the keys, far out in
-/// the tails of the laws.
+/// Buckets of 8 entries, with hardly a key in the last level: the prediction
+/// is in the far tail of the distributions.
 #[test]
-fn levels_get_as_many_keys_as_predicted() {
+fn levels_hold_the_predicted_number_of_keys() {
     const TRIALS: u64 = 1500;
     const KEYS: u64 = 600;
     for levels in [[80, 30, 8], [80, 30, 10], [80, 20, 5]] {
@@ -87,7 +88,7 @@ fn levels_get_as_many_keys_as_predicted() {
     }
 }
 
-/// Keys a summary misnames in each of many tables.
+/// The number of keys that a summary misnames, in each of `builds` tables.
 fn misnamed(
     summary: &impl SummaryBuilder,
     items: u64,
@@ -106,8 +107,8 @@ fn misnamed(
     (0..builds).map(build).collect()
 }
 
-/// The mean of what was seen, within its own standard error: keys are
-/// misnamed in clusters, so the law is not binomial.
+/// Compares the mean with the prediction, by the standard error of the sample:
+/// keys are misnamed in clusters, so their number is not binomial.
 fn assert_mean(seen: &[u64], predicted: f64, what: &str) {
     let count = seen.len() as f64;
     let mean = seen.iter().sum::<u64>() as f64 / count;
@@ -127,14 +128,14 @@ fn bloom(cells: u64, probes: u32) -> LevelFilter {
     LevelFilter::Bloom { cells, probes }
 }
 
-/// Filters so small that keys are misnamed in every table or every fourth.
+/// Filters small enough that keys are misnamed in every table or every fourth.
 #[test]
 fn keys_are_misnamed_as_often_as_predicted() {
     let table = Occupancy::new(ITEMS, &LEVELS, 1).unwrap();
     for (cells, probes, builds) in [(12_000, 5, 1000), (6000, 4, 300)] {
         let summary = TypeFilter::builder().cells(cells).probes(probes);
         let shape = Multilevel::builder().levels(&LEVELS).shape().unwrap();
-        // What fills whole words.
+        // Rounded up to whole words.
         let cells = summary.build(&shape).unwrap().cells();
         let predicted = summary::type_filter(&table, cells, probes).unwrap();
         let seen = misnamed(&summary, ITEMS, &LEVELS, builds);
@@ -165,7 +166,7 @@ fn keys_are_misnamed_as_often_as_predicted() {
     }
 }
 
-/// A failure of sorted strings, in the paper's sense, is that two are equal.
+/// For sorted strings the paper defines a failure as two equal strings.
 #[test]
 fn strings_are_equal_as_often_as_predicted() {
     const BUILDS: u64 = 600;
@@ -188,12 +189,12 @@ fn strings_are_equal_as_often_as_predicted() {
     }
 }
 
-/// A million keys, a table and a summary as they come: every key is found
-/// with one read except for the share promised, and after an audit without
-/// exception; keys that are not there are read as often as predicted.
-fn check_a_million<P: SummaryBuilder>(
+/// A million keys in a table with default settings: every key is found with
+/// one read except for the promised share, and after an audit without
+/// exception. Absent keys are read as often as predicted.
+fn check_a_million<B: SummaryBuilder>(
     what: &str,
-    summary: &P,
+    summary: &B,
     predict: impl Fn(&TableShape) -> Result<Prediction>,
     documented_bits: f64,
 ) {
@@ -204,7 +205,7 @@ fn check_a_million<P: SummaryBuilder>(
         assert_eq!(table.insert(key, value), Ok(None));
     }
     let predicted = predict(table.shape()).unwrap();
-    let lookups = |table: &Multilevel<u64, u64, P::Summary>| {
+    let lookups = |table: &Multilevel<u64, u64, B::Summary>| {
         let mut more_reads = 0;
         for (value, key) in (0..).zip(keys(6, MILLION)) {
             let lookup = table.lookup(&key);
@@ -237,7 +238,7 @@ fn check_a_million<P: SummaryBuilder>(
     assert_binomial(read, MILLION, predicted.false_positive, what);
 }
 
-/// The bits are those the documentation of the summaries gives.
+/// The bits per key equal those in the documentation of the summaries.
 #[test]
 fn a_million_keys_are_read_once() {
     let strings = Interpolation::builder();
@@ -258,8 +259,8 @@ fn a_million_keys_are_read_once() {
     );
 }
 
-/// Keys in each level of a table whose keys come and go, averaged over the
-/// turnovers after the first ten.
+/// The mean number of keys in each level under churn, over the turnovers after
+/// the first ten.
 fn steady_levels(
     items: u64,
     levels: &[u64],
@@ -267,7 +268,7 @@ fn steady_levels(
     turnovers: u64,
 ) -> Vec<f64> {
     const SETTLING: u64 = 10;
-    /// Looks at the levels in a turnover.
+    /// Samples per turnover.
     const SAMPLES: u64 = 2;
     let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
     let mut table = builder.stash(items as usize).build().unwrap();
@@ -295,9 +296,9 @@ fn steady_levels(
     sums.into_iter().map(|sum| sum as f64 / samples).collect()
 }
 
-/// Within 2 % of the prediction, or within the 99.9 % interval where so few
-/// keys are in a level that this is wider: the number in a small level is
-/// nearly Poisson, and is another one after about two turnovers.
+/// Within 2 % of the prediction, or within the 99.9 % interval if that is
+/// wider. The number of keys in a small level is nearly Poisson, and samples
+/// are independent after about two turnovers.
 #[test]
 fn churn_fills_the_levels_as_predicted() {
     type Case = (u64, &'static [u64], u32, u64);
