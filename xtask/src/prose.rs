@@ -132,7 +132,7 @@ pub(crate) fn prose(list: Option<&str>) -> Result {
         Some(name) => (listed(&files, name)?, Vec::new()),
         None => table(&files),
     };
-    // A reader that closes its end has seen enough.
+    // A closed pipe is no failure.
     let _ = std::io::stdout().write_all(report.as_bytes());
     match exceeded.is_empty() {
         true => Ok(()),
