@@ -1,10 +1,10 @@
 //! The false-positive rate of one Bloom block that holds i keys.
 //!
-//! The paper's (9) prints exponent B where k is meant, and its section 9.1
-//! k = r ln 2 where k = beta ln 2 is. Its approximation takes the number of
-//! set bits to be its average; the rate is convex in it, so the truth is
-//! higher: 1.54 times for a balanced filter of 256-bit blocks at 40 bits per
-//! key, 1.03 times at 8.
+//! Misprints of the paper: (9) has exponent B instead of k, and section 9.1
+//! has k = r ln 2 instead of k = beta ln 2. Its approximation replaces the
+//! number of set bits by its average. The rate is convex in that number, so
+//! the exact rate is higher: 1.54 times for a balanced filter of 256-bit
+//! blocks at 40 bits per key, 1.03 times at 8.
 //!
 //! ```
 //! use tamis_theory::block;
@@ -21,7 +21,7 @@ use crate::{Result, check, coverage};
 
 /// The rate with 0, 1, .. `most` keys, where a key's probes may repeat.
 ///
-/// E[(X/B)^k] over the number X of bits set by ki uniform throws, exact.
+/// Exact: E[(X/B)^k] over the number X of bits set by ki uniform throws.
 ///
 /// ```
 /// let rate = tamis_theory::block::exact(256, 28, 6)?;
@@ -40,7 +40,7 @@ pub fn exact(bits: u32, probes: u32, most: u32) -> Result<Vec<f64>> {
 /// ```
 /// use tamis_theory::block::{distinct, exact};
 ///
-/// // Distinct bits fill the block faster, but a query needs more of them.
+/// // Distinct probes set more bits, but a query also needs more of them.
 /// assert!(distinct(256, 28, 6)?[6] < exact(256, 28, 6)?[6]);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
@@ -74,7 +74,7 @@ pub(crate) fn averaged(bits: u32, probes: u32, keys: f64) -> f64 {
     libm::pow(fill, k)
 }
 
-/// What is left of a block after its counter need not be a power of two.
+/// Bits of a block without its counter; need not be a power of two.
 fn payload(bits: u32) -> Result<u32> {
     check::in_range("bits", f64::from(bits), 1.0, 4096.0)?;
     Ok(bits)

@@ -1,6 +1,6 @@
 //! The blocked Bloom filter: every key in one block, one read per lookup.
 //!
-//! The rate is exact, E[(X/B)^k] over the number X of set bits: probes are
+//! The rate is exact, E[(X/B)^k] over the number X of set bits. Probes are
 //! uniform, independent and may repeat.
 //!
 //! ```
@@ -12,10 +12,9 @@
 
 use alloc::vec::Vec;
 
-use crate::check;
-use crate::prediction::Prediction;
+use crate::load::Load;
 use crate::search::{self, Family};
-use crate::{Result, coverage, load::Load};
+use crate::{Prediction, Result, check, checked, coverage};
 
 /// Predicts a filter of many blocks, whose loads are Poisson with mean
 /// `block_bits / bits_per_key`.
@@ -30,17 +29,13 @@ pub fn predict(
     bits_per_key: f64,
     probes: u32,
 ) -> Result<Prediction> {
-    let family = Blocked { block_bits: check::block_bits(block_bits)? };
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    let probes = check::probes(probes, 1)?;
-    let table = family.table(probes, bits_per_key);
-    Ok(family.predict(&table, probes, bits_per_key))
+    checked::predict(&Blocked::new(block_bits)?, bits_per_key, probes)
 }
 
 /// Predicts a filter at its best number of probes.
 ///
-/// That is fewer than `bits_per_key` ln 2: blocks that happen to be full
-/// dominate the rate, and they are better off with fewer bits per key.
+/// Fewer than `bits_per_key` ln 2: the fullest blocks dominate the rate, and
+/// their optimum has fewer probes.
 ///
 /// ```
 /// let p = tamis_theory::blocked::best(512, 40.0)?;
@@ -49,16 +44,14 @@ pub fn predict(
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
-    let family = Blocked { block_bits: check::block_bits(block_bits)? };
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    Ok(search::best(&family, bits_per_key))
+    checked::best(&Blocked::new(block_bits)?, bits_per_key)
 }
 
 /// Finds the smallest memory that reaches a false-positive rate.
 ///
-/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
-/// the smallest that does not. Fails with [`crate::Error::Unreachable`] when
-/// no number of probes gets there: blocks of 64 bits cannot go below 4.5e-9.
+/// The rate is at most `target`, and `bits_per_key` is within 1e-12 of the
+/// smallest with such a rate. Fails with [`crate::Error::Unreachable`] if no
+/// number of probes reaches it: the lowest rate of 64-bit blocks is 4.5e-9.
 ///
 /// ```
 /// let p = tamis_theory::blocked::for_fpr(512, 0.01)?;
@@ -67,16 +60,15 @@ pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(block_bits: u32, target: f64) -> Result<Prediction> {
-    let family = Blocked { block_bits: check::block_bits(block_bits)? };
-    search::for_fpr(&family, check::target(target)?)
+    checked::for_fpr(&Blocked::new(block_bits)?, target)
 }
 
-/// Predicts a filter of so few blocks that their loads are binomial.
+/// Predicts a filter of `blocks` blocks, whose loads are binomial.
 ///
 /// ```
 /// use tamis_theory::blocked;
 ///
-/// // With a single block there is no imbalance left to pay for.
+/// // A single block has no imbalance.
 /// let one = blocked::predict_finite(512, 1, 51, 6)?;
 /// let many = blocked::predict_finite(512, 1000, 51_000, 6)?;
 /// assert!(one.fpr < many.fpr);
@@ -96,7 +88,7 @@ pub fn predict_finite(
     Ok(one_read(bits_per_key, probes, fpr))
 }
 
-/// The rate of a block with Poisson arrivals, checked by the caller.
+/// The rate of a block with Poisson arrivals; the caller checks the range.
 pub(crate) fn rate(block_bits: u32, arrivals: f64, probes: u32) -> f64 {
     let load = Load::poisson(arrivals);
     load.expect(&coverage::by_items(block_bits, probes, load.max()))
@@ -107,6 +99,10 @@ struct Blocked {
 }
 
 impl Blocked {
+    fn new(block_bits: u32) -> Result<Self> {
+        Ok(Blocked { block_bits: check::block_bits(block_bits)? })
+    }
+
     fn load(&self, bits_per_key: f64) -> Load {
         Load::poisson(f64::from(self.block_bits) / bits_per_key)
     }
@@ -136,7 +132,7 @@ impl Family for Blocked {
 }
 
 fn one_read(bits_per_key: f64, probes: u32, fpr: f64) -> Prediction {
-    // Chances that add up to one may exceed it by rounding.
+    // Rounding may put the sum above 1.
     let fpr = fpr.min(1.0);
     Prediction { bits_per_key, probes, fpr, reads_hit: 1.0, reads_miss: 1.0 }
 }

@@ -1,29 +1,29 @@
-//! Theorem 1: no scheme with this many reads balances better.
+//! Theorem 1: the lower bound on the imbalance with `access_budget` reads
+//! per key.
 //!
-//! Suppose every one of the `access_budget` reads per key brought a key of
-//! its own, and that the surplus is then taken away from the fullest blocks.
-//! No online scheme does better, for any convex cost, and the schemes of
-//! [`crate::single`], [`crate::sequential`] and [`crate::multilevel`] reach
-//! this.
+//! Let each of the `access_budget` reads per key add a key of its own, then
+//! remove the surplus from the fullest blocks. No online scheme balances
+//! better, for any convex cost. The schemes of [`crate::single`],
+//! [`crate::sequential`] and [`crate::multilevel`] reach the bound.
 //!
-//! With N Poisson of mean a r and R = (a-1+gamma) r keys per block to take
-//! away, the threshold k0 is the largest integer with E(N-k0)^+ > R, which
-//! is (3) read from the other end, and
+//! With N Poisson of mean a r and R = (a-1+gamma) r keys per block to
+//! remove, the threshold k0 is the largest integer with E(N-k0)^+ > R, which
+//! is (3) in terms of the excess, and
 //!
 //! * P(i) = P(N = i) below k0,
 //! * P(k0+1) = E(N-k0)^+ - R,
 //! * P(k0) = P(N >= k0) - P(k0+1).
 //!
-//! That is (4) without differences of large numbers. Limits the paper leaves
-//! out: for a = 1-gamma nothing is taken away, k0 is infinite and P is
-//! Poisson; k0 = 0 is legal, with e0 = 0; (3) is strict, so P(k0+1) > 0 and
-//! the admission lies in (0, 1], never at 0. A scheme (h, p = 1) is the same
-//! as (h+1, p = 0).
+//! This is (4) without differences of large numbers. Limits not in the
+//! paper: for a = 1-gamma no key is removed, k0 is infinite and P is Poisson;
+//! k0 = 0 is legal, with e0 = 0; (3) is strict, so P(k0+1) > 0 and the
+//! admission lies in (0, 1], never at 0. A scheme (h, p = 1) equals
+//! (h+1, p = 0).
 //!
 //! ```
 //! use tamis_theory::bound::Bound;
 //!
-//! // Half a read more per key takes most of the variance away.
+//! // Half a read more per key removes most of the variance.
 //! let [one, more] = [1.0, 1.5].map(|a| Bound::new(a, 8.0, 0.0));
 //! assert_eq!(one?.distribution().variance().round(), 8.0);
 //! assert!(more?.distribution().variance() < 0.6);
@@ -34,8 +34,8 @@ use crate::poisson::Poisson;
 use crate::single::solve_admission;
 use crate::{Distribution, Error, Result, check};
 
-/// Surplus below this is rounding in `access_budget - 1 + overflow_fraction`.
-const NOTHING: f64 = 4.0 * f64::EPSILON;
+/// Rounding error of `access_budget - 1 + overflow_fraction`.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// The best balance any scheme reaches with `access_budget` reads per key.
 ///
@@ -83,7 +83,7 @@ impl Bound {
         let load = check::load(load)?;
         check::overflow_fraction(overflow_fraction)?;
         let surplus = access_budget - 1.0 + overflow_fraction;
-        if surplus < -NOTHING {
+        if surplus < -ROUNDING {
             return Err(Error::Infeasible {
                 access_budget,
                 overflow_fraction,
@@ -100,7 +100,7 @@ impl Bound {
             p0: 1.0,
             distribution: Distribution::new(arrivals.chances().to_vec()),
         };
-        if surplus <= NOTHING {
+        if surplus <= ROUNDING {
             return Ok(given);
         }
         Ok(given.cut(&arrivals, surplus * load))
@@ -159,8 +159,8 @@ impl Bound {
         self.overflow_fraction
     }
 
-    /// k0: a block below it takes every key. None where no block ever
-    /// refuses, at `access_budget` = 1 - `overflow_fraction`.
+    /// k0: a block below it accepts every key. `None` at `access_budget` =
+    /// 1 - `overflow_fraction`, where no block refuses a key.
     ///
     /// ```
     /// use tamis_theory::bound::Bound;
@@ -173,11 +173,11 @@ impl Bound {
         self.threshold
     }
 
-    /// p: chance that a block exactly at the threshold takes one more key,
-    /// such that the schemes end at this distribution. One where there is no
+    /// p: chance that a block exactly at the threshold accepts one more key,
+    /// such that the schemes end at this distribution. 1 without a
     /// threshold.
     ///
-    /// The fixed points of Theorems 3 to 5 are all this one.
+    /// The common fixed point of Theorems 3 to 5.
     ///
     /// ```
     /// let bound = tamis_theory::bound::Bound::new(1.1, 8.0, 0.0)?;
@@ -212,8 +212,8 @@ impl Bound {
         self.p0
     }
 
-    /// P_LB of (4). Where there is no threshold it is Poisson, cut off where
-    /// the chances fall below 1e-75.
+    /// P_LB of (4). Without a threshold it is Poisson, cut off where the
+    /// chances fall below 1e-75.
     ///
     /// ```
     /// let bound = tamis_theory::bound::Bound::new(1.2, 8.0, 0.0)?;
@@ -225,10 +225,10 @@ impl Bound {
         &self.distribution
     }
 
-    /// Share of the blocks a lookup must read past: those at the threshold
-    /// or above.
+    /// Share of full blocks, past which a lookup continues: those at the
+    /// threshold or above.
     ///
-    /// When the admission is exactly one, blocks at the threshold still take
+    /// With an admission of exactly 1, blocks at the threshold still accept
     /// every key and only those above it count.
     ///
     /// ```
@@ -243,8 +243,9 @@ impl Bound {
         })
     }
 
-    /// Chance that a block refuses a key whose coin is known,
-    /// u = (1-p) P(k0) + P(k0+1).
+    /// Chance that a block refuses a key, u = (1-p) P(k0) + P(k0+1). A
+    /// lookup continues with this chance if the admission coin is a hash of
+    /// the key.
     ///
     /// ```
     /// let bound = tamis_theory::bound::Bound::new(1.2, 8.0, 0.005)?;

@@ -1,18 +1,18 @@
-//! The exact chance that a block answers "maybe".
+//! Exact false-positive rate of a Bloom block.
 //!
-//! A block of `bits` cells has received `n` uniform throws, X cells are set,
-//! and a query probes k uniform cells: the answer is E[(X/bits)^k]. Following
-//! the distribution of X costs one state per cell. Following instead the
-//! chance `G_j` that j *given* cells are all set costs k states:
+//! A block of `bits` cells receives `n` uniform throws that set X cells, and
+//! a query probes k uniform cells: the rate is E[(X/bits)^k]. The
+//! distribution of X has one state per cell. The chance `G_j` that j *given*
+//! cells are all set has only k states:
 //!
 //! G_j(n+1) = (j/bits) G_{j-1}(n) + (1 - j/bits) G_j(n),
 //!
 //! since the first throw either covers one of the j cells or does not.
-//! Every term is positive, so nothing cancels, where the closed form by
-//! inclusion and exclusion loses all digits below about 1e-12.
+//! Every term is positive, so no digits cancel. The closed form by inclusion
+//! and exclusion loses all digits below about 1e-12.
 //!
-//! The paper's equation (9) prints exponent B where k is meant, and then
-//! replaces it by (1-e^{-ki/B})^k, which is too low because X varies.
+//! The paper's equation (9) has exponent B instead of k, and is then replaced
+//! by (1-e^{-ki/B})^k, which is too low because X varies.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ use crate::prediction::MAX_PROBES;
 
 const STATES: usize = MAX_PROBES as usize + 1;
 
-/// The chances G_0..G_k after some number of throws.
+/// The chances G_0..G_k after a number of throws.
 pub(crate) struct Coverage {
     covered: [f64; STATES],
     hit: [f64; STATES],
@@ -30,8 +30,8 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     pub(crate) fn new(bits: u32, probes: u32) -> Self {
-        // More cells than the block has are never all distinct, so their
-        // weight is zero; the clamp only keeps the recurrence positive.
+        // For j > bits the weight in `Distinct` is zero; the clamp keeps
+        // the recurrence positive.
         let hit = core::array::from_fn(|j| {
             (j as f64 / f64::from(bits.max(1))).min(1.0)
         });
@@ -46,16 +46,15 @@ impl Coverage {
         let states = self.covered[1..].iter_mut().zip(&self.hit[1..]);
         for (covered, hit) in states.take(self.probes) {
             let here = *covered;
-            // One cell fewer is never covered less likely, so that this is
-            // a sum of positive terms too.
+            // G_{j-1} >= G_j, so both terms are positive.
             *covered = here + hit * (below - here);
             below = here;
         }
     }
 
-    /// E[(X/bits)^k] now, for the weights of the same k.
+    /// E[(X/bits)^k] after the throws so far; `distinct` has the same k.
     pub(crate) fn moment(&self, distinct: &Distinct) -> f64 {
-        // Chances that add up to one may exceed it by rounding.
+        // Rounding may put the sum above 1.
         dot(&distinct.chance[..=distinct.probes], &self.covered).min(1.0)
     }
 }
@@ -102,15 +101,16 @@ pub(crate) fn by_items(bits: u32, probes: u32, items: usize) -> Vec<f64> {
 /// The chance that k given cells are all set with 0, 1, .. `items` keys in
 /// the block, each of k distinct cells.
 ///
-/// The same recurrence, a whole key at a time: it covers l of j cells with
-/// hypergeometric chance.
+/// The recurrence of [`Coverage`], one key per step: a key covers l of j
+/// cells with hypergeometric probability.
 pub(crate) fn by_items_distinct(
     bits: u32,
     probes: u32,
     items: usize,
 ) -> Vec<f64> {
     let k = probes.min(MAX_PROBES).min(bits) as usize;
-    // covers[j][l], drawing the key's cells one by one.
+    // covers[j][l]: a key covers l of j cells; its k cells are drawn one by
+    // one.
     let covers: Vec<[f64; STATES]> = (0..=k)
         .map(|j| {
             let mut hit = [0.0; STATES];
@@ -136,8 +136,8 @@ pub(crate) fn by_items_distinct(
     out.push(covered[k]);
     for _ in 0..items {
         for j in (0..=k).rev() {
-            let ways = covers[j][..=j].iter().enumerate();
-            covered[j] = ways.map(|(l, c)| c * covered[j - l]).sum();
+            let covers = covers[j][..=j].iter().enumerate();
+            covered[j] = covers.map(|(l, c)| c * covered[j - l]).sum();
         }
         out.push(covered[k].min(1.0));
     }
@@ -164,7 +164,7 @@ pub(crate) fn by_throws(
 mod tests {
     use super::*;
 
-    /// The distribution of the number of set cells, state by state.
+    /// E[(X/bits)^probes] by the Markov chain of X, one state per cell.
     fn brute_force(bits: usize, probes: i32, throws: usize) -> f64 {
         let mut mass = alloc::vec![0.0; bits + 1];
         mass[0] = 1.0;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_the_chain_over_set_cells() {
+    fn agrees_with_the_markov_chain_of_set_cells() {
         for (bits, probes, items) in
             [(64, 5, 9), (100, 12, 3), (512, 8, 40), (28, 32, 2), (64, 1, 1)]
         {

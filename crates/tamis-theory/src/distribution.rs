@@ -1,4 +1,4 @@
-//! How full the blocks are.
+//! The distribution of block loads.
 
 use alloc::vec::Vec;
 

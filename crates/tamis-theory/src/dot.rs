@@ -1,9 +1,9 @@
-//! Sums of products.
+//! Dot product.
 
-/// Over the shorter of the two.
+/// Dot product over the length of the shorter slice.
 ///
-/// Four sums side by side: one alone would wait for each addition before
-/// the next. The order is fixed, so that the result is the same everywhere.
+/// Four independent sums hide the latency of the additions. The order of
+/// summation is fixed, so the result is the same on every machine.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     let n = x.len().min(y.len());
     let (x, y) = (x[..n].chunks_exact(4), y[..n].chunks_exact(4));
@@ -23,7 +23,7 @@ mod tests {
     use super::dot;
 
     #[test]
-    fn any_length() {
+    fn all_lengths() {
         let x: [f64; 11] = core::array::from_fn(|i| i as f64);
         for n in 0..=11 {
             let expected: f64 = (0..n).map(|i| (i * i) as f64).sum();

@@ -1,8 +1,8 @@
-//! The schemes as differential equations, followed step by step.
+//! The schemes as differential equations, integrated numerically.
 //!
-//! The closed forms of the other modules need none of this; these functions
-//! are here to check them, and for what has no closed form. Keys arrive from
-//! time 0 to 1, as in the paper.
+//! A check of the closed forms of the other modules, and the only solution
+//! for [`least_loaded`], which has none. Keys arrive from time 0 to 1, as in
+//! the paper.
 //!
 //! ```
 //! use tamis_theory::{dynamics, sequential};
@@ -17,10 +17,10 @@ use alloc::vec::Vec;
 
 use crate::{Distribution, Result, check, ode};
 
-/// Followed loads make systems of this many equations per level at most.
+/// Most equations per level, one for each load.
 const MAX_FOLLOWED: u32 = 2000;
 
-/// Where a scheme stands at the end.
+/// The final state of a scheme.
 ///
 /// ```
 /// let end = tamis_theory::dynamics::sequential(8.0, 3, 8, 0.25)?;
@@ -34,7 +34,7 @@ pub struct End {
     pub access_budget: f64,
     /// Share of keys in no block.
     pub overflow_fraction: f64,
-    /// Loads of each level; one level where all blocks are alike.
+    /// Loads of each level; one level for SEQUENTIAL.
     pub distributions: Vec<Distribution>,
 }
 
@@ -105,7 +105,7 @@ pub fn multilevel(
     let mut y: Vec<f64> = (0..levels).flat_map(|_| empty_level(h)).collect();
     y.extend([0.0, 0.0]);
     ode::solve(&mut y, 1.0, |_, y, dy| {
-        // (A.6): the chance that a key gets as far as this level.
+        // (A.6): the chance that a key reaches this level.
         let (mut reaching, mut reads) = (1.0, 0.0);
         for (j, share) in shares.iter().enumerate() {
             let level = j * states..(j + 1) * states;
@@ -128,8 +128,8 @@ pub fn multilevel(
     })
 }
 
-/// The usual scheme that reads all `choices` blocks and takes the least
-/// loaded, for comparison.
+/// The least-loaded scheme, for comparison: every key reads all `choices`
+/// blocks and goes to the emptiest.
 ///
 /// With s_i the share of blocks that hold at least i keys,
 /// ds_i/dt = r (s_{i-1}^d - s_i^d).
@@ -142,7 +142,7 @@ pub fn multilevel(
 pub fn least_loaded(load: f64, choices: u32) -> Result<Distribution> {
     let load = check::in_range("load", load, 1e-6, 1000.0)?;
     let choices = check::choices(choices, 1)?;
-    // One choice is Poisson, more are far narrower.
+    // One choice is Poisson; with more the loads are far narrower.
     let most = load + 20.0 * libm::sqrt(load) + 40.0;
     let mut y = alloc::vec![0.0; most as usize];
     ode::solve(&mut y, 1.0, |_, y, dy| {
@@ -169,14 +169,15 @@ fn followed(threshold: u32) -> Result<usize> {
     Ok(threshold as usize)
 }
 
-/// All blocks empty.
+/// A level whose blocks are all empty.
 fn empty_level(h: usize) -> Vec<f64> {
     let mut level = alloc::vec![0.0; h + 2];
     level[0] = 1.0;
     level
 }
 
-/// Blocks move from each load to the next as keys arrive.
+/// Derivatives of the load shares: arrivals at `rate` move blocks from each
+/// load to the next.
 fn flow(f: &[f64], df: &mut [f64], h: usize, p: f64, rate: f64) {
     let mut incoming = 0.0;
     for i in 0..h {

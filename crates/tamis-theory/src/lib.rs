@@ -64,6 +64,7 @@ pub mod block;
 pub mod blocked;
 pub mod bound;
 mod check;
+mod checked;
 mod coverage;
 pub mod crisis;
 mod distribution;

@@ -1,16 +1,17 @@
-//! How many keys a block holds.
+//! Distributions of the number of keys in a block.
 //!
-//! Each distribution is a run of probabilities around its mode, built by the
-//! ratio of neighbours: no factorial, no e^{-r} that underflows.
+//! Each distribution is a run of probabilities around its mode, computed from
+//! the ratios of neighbours: no factorial, and no e^{-r} that underflows.
 
 use alloc::vec::Vec;
 
 use crate::dot::dot;
 
-/// A key on the upper tail can matter as much as its chance times one, and
-/// no false-positive rate asked for here is below 1e-50.
+/// Relative cut of the upper tail. A load counts at most its chance times 1,
+/// and no false-positive rate computed here is below 1e-50.
 const UPPER_CUT: f64 = 1e-75;
-/// Emptier blocks answer "maybe" less often than those at the mode.
+/// Relative cut of the lower tail, larger because emptier blocks answer
+/// "maybe" less often than those at the mode.
 const LOWER_CUT: f64 = 1e-30;
 
 /// Probabilities of `first`, `first + 1`, ...
@@ -24,7 +25,7 @@ impl Load {
         Self::poisson_cut(mean, LOWER_CUT)
     }
 
-    /// With the emptiest blocks too, for those who look at each load.
+    /// With the lower tail down to underflow, for sums over single loads.
     pub(crate) fn poisson_from_zero(mean: f64) -> Self {
         Self::poisson_cut(mean, f64::MIN_POSITIVE)
     }
@@ -38,7 +39,7 @@ impl Load {
         )
     }
 
-    /// Each of `items` keys lands here with chance 1/`blocks`.
+    /// Load of one of `blocks` blocks with `items` keys in all.
     pub(crate) fn binomial(items: u64, blocks: u64) -> Self {
         if blocks <= 1 {
             let first = items as usize;
@@ -53,8 +54,7 @@ impl Load {
         )
     }
 
-    /// `up(i)` is the chance of i + 1 over that of i, `down(i)` that of
-    /// i - 1 over that of i.
+    /// `up(i)` is the ratio P(i + 1) / P(i), `down(i)` is P(i - 1) / P(i).
     fn around(
         mode: usize,
         cut: f64,
@@ -73,7 +73,7 @@ impl Load {
         }
         chance.reverse();
         let (mut i, mut weight) = (mode, 1.0);
-        // Past the mode the ratio falls below one and keeps falling.
+        // Past the mode the ratio is below one and decreases.
         while weight > UPPER_CUT {
             chance.push(weight);
             weight *= up(i);
@@ -96,9 +96,9 @@ impl Load {
     }
 }
 
-/// The number of throws a block gets when `rate` keys of `step[0]` throws
-/// and as many of `step[1]` arrive on average, and the means of `value` over
-/// it.
+/// The means of `value` over the number of throws at a block, at which
+/// `rate` keys of `step[0]` throws and `rate` keys of `step[1]` throws arrive
+/// on average.
 ///
 /// Panjer's recursion, n g(n) = rate (s1 g(n-s1) + s2 g(n-s2)), has only
 /// positive terms. It starts from g(0) = 1 instead of e^{-2 rate} and is
@@ -135,7 +135,8 @@ pub(crate) fn mean_over_throws(
             }
             total /= LARGE;
         }
-        // A whole step of negligible values: all later ones are smaller.
+        // After a whole step of negligible values all later ones are
+        // negligible.
         quiet = if g < UPPER_CUT * total { quiet + 1 } else { 0 };
         if n as f64 > mean && quiet > step[0].max(step[1]) {
             break;

@@ -1,18 +1,19 @@
-//! MULTILEVEL: levels of shrinking size, each key in the first that takes it.
+//! MULTILEVEL: levels of shrinking size, each key in the first that accepts
+//! it.
 //!
-//! Each level is a SINGLE scheme of its own, fed by what the level above
-//! refused. Two closed forms the paper does not state make it trivial to
-//! configure. A level keeps (1-gamma) r of a r arrivals, so that it refuses
-//! a share q = 1-(1-gamma)/a, the p(a) of Theorem 5 (not the coin p). And on
-//! the boundary of the optimality region
+//! Each level is a SINGLE scheme whose arrivals are the keys refused by the
+//! level above. Two closed forms, not in the paper, give its parameters. A
+//! level keeps (1-gamma) r of a r arrivals, so it refuses a share
+//! q = 1-(1-gamma)/a, the p(a) of Theorem 5 (not the admission p). On the
+//! boundary of the optimality region
 //!
 //! * 1+q+...+q^(d-1) = a,
 //! * gamma = q^d,
 //! * alpha_j = q^(j-1)/a.
 //!
-//! None of these depends on the load: section 10 of the paper says that the
-//! partition does, section 7 gives level j alpha_j n blocks where alpha_j m
-//! is meant.
+//! None of these depends on the load, contrary to section 10 of the paper.
+//! Section 7 misprints the blocks of level j as alpha_j n instead of
+//! alpha_j m.
 //!
 //! ```
 //! use tamis_theory::multilevel;
@@ -29,7 +30,7 @@ use crate::bound::Bound;
 use crate::single::Refusal;
 use crate::{Distribution, Error, Result, check};
 
-/// How the blocks are divided into levels.
+/// The division of the blocks into levels.
 ///
 /// ```
 /// let levels = tamis_theory::multilevel::boundary(1.2, 3)?;
@@ -47,10 +48,10 @@ pub struct Levels {
     pub overflow_fraction: f64,
     /// Share of blocks in each level.
     pub level_shares: Vec<f64>,
-    /// Share of keys that are placed before the reads run out, t0 of (B.13).
-    /// One on the boundary; below one the remaining keys go to the list
-    /// without a read, and a lookup that stops at a block that is not full
-    /// loses them.
+    /// Share of keys inserted before the read budget is spent, t0 of (B.13).
+    /// 1 on the boundary. Below 1 the remaining keys go to the list without
+    /// a read, and a lookup that stops at a block that is not full misses
+    /// them.
     pub probed: f64,
 }
 
@@ -74,11 +75,11 @@ pub fn boundary(access_budget: f64, choices: u32) -> Result<Levels> {
     Ok(Levels { refused, overflow_fraction, level_shares, probed: 1.0 })
 }
 
-/// The shares for an overflow larger than necessary, (B.13).
+/// The shares for an overflow above that of [`boundary`], (B.13).
 ///
-/// The reads run out before the last key. Prefer [`boundary`]: here the keys
-/// listed without a read are only found if every lookup consults the list,
-/// see [`lost_members`].
+/// The read budget is spent before the last key. Prefer [`boundary`]: the
+/// keys listed without a read are found only if every lookup searches the
+/// list, see [`lost_members`].
 ///
 /// ```
 /// let levels = tamis_theory::multilevel::inside(1.1, 3, 0.02)?;
@@ -105,10 +106,10 @@ pub fn inside(
     Ok(Levels { refused, overflow_fraction, level_shares, probed })
 }
 
-/// The share of all members that the lookup of section 2 of the paper does
-/// not find when the scheme stops at its budget.
+/// The share of all members that the lookup of section 2 of the paper misses
+/// when the scheme stops reading at its budget.
 ///
-/// A key listed without a read is lost unless all its blocks are full at
+/// A key listed without a read is missed unless all its blocks are full at
 /// the end.
 ///
 /// ```
@@ -151,7 +152,7 @@ pub fn optimal(
     Ok((levels, bound))
 }
 
-/// What one level does.
+/// Arrivals, refusals and final loads of one level.
 ///
 /// ```
 /// let run = tamis_theory::multilevel::run(8.0, &[0.8, 0.2], 9, 0.5)?;
@@ -165,13 +166,13 @@ pub fn optimal(
 pub struct Level {
     /// Keys that arrive at each of its blocks.
     pub arrivals: f64,
-    /// Share of them it refuses.
+    /// Share of the arrivals it refuses.
     pub refused: f64,
-    /// Its loads at the end.
+    /// Its final loads.
     pub distribution: Distribution,
 }
 
-/// What a scheme does with given parameters.
+/// Reads, overflow and levels of a scheme with given parameters.
 ///
 /// ```
 /// let shares = [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0];
@@ -186,7 +187,7 @@ pub struct Run {
     pub access_budget: f64,
     /// Share of keys in no block.
     pub overflow_fraction: f64,
-    /// Each level, from the first.
+    /// The levels, from the first.
     pub levels: Vec<Level>,
 }
 
@@ -226,7 +227,7 @@ pub fn run(
 /// The q in [0, 1] with q+q^2+...+q^(d-1) = `sum`.
 ///
 /// The sum is convex and at least q, so Newton's method from q = `sum`
-/// falls to the root.
+/// decreases to the root.
 fn geometric_root(sum: f64, choices: u32) -> f64 {
     let mut q = sum.min(1.0);
     for _ in 0..100 {

@@ -59,7 +59,8 @@ pub(crate) fn solve(
         if t >= end {
             return Ok(());
         }
-        // A last step of rounding size would never be accepted.
+        // Extends the last step: a remainder of rounding size would never
+        // be accepted.
         let last = t + 1.000_001 * step >= end;
         if last {
             step = end - t;
@@ -83,7 +84,7 @@ pub(crate) fn solve(
         if error <= TOLERANCE {
             t = if last { end } else { t + step };
             core::mem::swap(y, &mut trial);
-            // The last stage is the first of the next step.
+            // The last stage is the first of the next step (FSAL).
             slope.swap(0, 6);
         }
         let ratio = TOLERANCE / error.max(1e-6 * TOLERANCE);
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follows_what_is_known() {
+    fn matches_closed_solutions() {
         // A rotation, and a relaxation that the rotation drives.
         let mut y = alloc::vec![1.0, 0.0, 0.0];
         solve(&mut y, 2.0, |_, y, dy| {
@@ -113,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn time_is_passed_on() {
+    fn passes_the_time_to_the_equations() {
         let mut y = alloc::vec![0.0];
         solve(&mut y, 3.0, |t, _, dy| dy[0] = t * t * t).unwrap();
         assert!((y[0] - 81.0 / 4.0).abs() < 1e-11);
     }
 
     #[test]
-    fn a_problem_too_stiff_is_an_error() {
+    fn a_stiff_problem_is_an_error() {
         let mut y = alloc::vec![1.0];
         let result = solve(&mut y, 1.0, |t, y, dy| {
             dy[0] = 1e9 * (libm::cos(t) - y[0]);

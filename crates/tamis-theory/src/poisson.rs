@@ -1,9 +1,7 @@
-//! Poisson arrivals at a block, with tails that keep their relative
-//! accuracy.
+//! Poisson arrivals at a block, with relative accuracy in the tails.
 //!
-//! Tail and excess are sums from the far end, so that every term is positive;
-//! the incomplete gamma functions of the paper's (3) say the same thing with
-//! cancellation.
+//! Tail and excess are summed from the far end, so every term is positive.
+//! The incomplete gamma functions of the paper's (3) are equal, but cancel.
 
 use alloc::vec::Vec;
 
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn small_chances_keep_their_digits() {
+    fn small_chances_have_relative_accuracy() {
         let n = Poisson::new(70.4);
         let expected = libm::exp(-70.4);
         assert!((n.chance(0) / expected - 1.0).abs() < 1e-13);

@@ -1,9 +1,9 @@
-//! What a design is predicted to do.
+//! The prediction for one filter.
 
 /// The largest number of probes considered for one key.
 ///
-/// Beyond 32 the optimum is flat and the false-positive rate is below what
-/// a 64-bit hash can deliver anyway.
+/// Beyond 32 the optimum is flat and the false-positive rate is below the
+/// collision rate of 64-bit hashes.
 ///
 /// ```
 /// use tamis_theory::{MAX_PROBES, standard};
@@ -13,7 +13,7 @@
 /// ```
 pub const MAX_PROBES: u32 = 32;
 
-/// What a design is predicted to do.
+/// Predicted memory, false-positive rate and reads of a filter.
 ///
 /// ```
 /// let p = tamis_theory::blocked::predict(512, 10.0, 6)?;
@@ -24,7 +24,7 @@ pub const MAX_PROBES: u32 = 32;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
-    /// Memory per key, everything counted.
+    /// Memory per key, all parts included.
     pub bits_per_key: f64,
     /// Bits set per key, over all blocks it touches; 0 for a filter of
     /// fingerprints, which sets none.

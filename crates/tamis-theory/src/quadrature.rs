@@ -1,7 +1,6 @@
 //! Gauss-Legendre quadrature over panels.
 
-/// Nodes per panel: enough for a bell curve of width one panel to be exact
-/// to rounding.
+/// Nodes per panel: integrates a bell curve of width one panel to rounding.
 const NODES: usize = 16;
 
 /// Nodes in [-1, 1] and their weights.
@@ -13,7 +12,7 @@ impl Quadrature {
     pub(crate) fn new() -> Self {
         let n = NODES as f64;
         let nodes = core::array::from_fn(|i| {
-            // The usual starting point for the roots of the Legendre
+            // The standard approximation of the roots of the Legendre
             // polynomial; four Newton steps reach rounding.
             let angle = (i as f64 + 0.75) / (n + 0.5);
             let mut x = libm::cos(core::f64::consts::PI * angle);
@@ -27,8 +26,7 @@ impl Quadrature {
         Quadrature { nodes }
     }
 
-    /// The integral of `f` over `from..to`, cut into panels no wider than
-    /// `width`.
+    /// The integral of `f` over `from..to`, in panels no wider than `width`.
     pub(crate) fn integrate<const N: usize>(
         &self,
         (from, to): (f64, f64),
@@ -69,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integrates_what_is_known() {
+    fn matches_closed_integrals() {
         let rule = Quadrature::new();
         let [one, bell] = rule.integrate((0.0, 9.0), 1.0, |x| {
             [libm::pow(x, 7.0), libm::exp(-x * x)]

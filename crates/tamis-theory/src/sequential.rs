@@ -1,17 +1,17 @@
-//! SEQUENTIAL: d independent blocks of one array, the first that takes the
-//! key.
+//! SEQUENTIAL: d independent blocks of one array; the first that accepts the
+//! key holds it.
 //!
-//! A refused key is to the blocks as good as a new one, so after s arrivals
-//! per block the loads are those of SINGLE, and a key arriving then is
-//! refused by a block with chance
+//! To a block a refused key of another is an arrival like any other, so after
+//! s arrivals per block the loads are those of SINGLE, and a block refuses
+//! the next key with chance
 //!
 //! u(s) = (1-p) f_h + f_{h+1} = sum over n >= 0 of P(N_s = h+n) (1-p(1-p)^n)
 //!
-//! and reads g = 1+u+...+u^(d-1) blocks, which is both (A.2) and (A.3). Hence
-//! the n-th key comes after a r arrivals where the integral of 1/g over
-//! 0..a r is r, and a share gamma = (1/r) times the integral of u^d/g is
-//! refused by all. Both are solved below with positive terms only, where the
-//! paper integrates (A.1) numerically.
+//! so that a key reads g = 1+u+...+u^(d-1) blocks, which is both (A.2) and
+//! (A.3). Hence the n-th key comes after a r arrivals, where the integral of
+//! 1/g over 0..a r is r, and a share gamma = (1/r) times the integral of
+//! u^d/g is refused by all d blocks. Both integrals have positive terms only;
+//! the paper integrates (A.1) numerically.
 //!
 //! ```
 //! use tamis_theory::sequential;
@@ -26,7 +26,7 @@ use crate::quadrature::Quadrature;
 use crate::single::Refusal;
 use crate::{Distribution, Result, check};
 
-/// What a scheme does.
+/// Reads, overflow and final loads of a sequential scheme.
 ///
 /// ```
 /// let run = tamis_theory::sequential::optimal(1.2, 8.0, 3)?;
@@ -39,22 +39,22 @@ use crate::{Distribution, Result, check};
 pub struct Run {
     /// Average blocks read per insertion, and by a member.
     pub access_budget: f64,
-    /// A block below it takes every key; none at `access_budget` 1.
+    /// A block below it accepts every key; `None` at `access_budget` 1.
     pub threshold: Option<u32>,
-    /// Chance that a block exactly at the threshold takes one more.
+    /// Chance that a block exactly at the threshold accepts one more key.
     pub admission: f64,
     /// Share of keys in no block.
     pub overflow_fraction: f64,
-    /// The loads at the end, the same for all blocks.
+    /// The final loads, the same for all blocks.
     pub distribution: Distribution,
 }
 
 /// The best sequential scheme: Theorem 4 on the boundary of its optimality
-/// region, where the reads run out exactly at the last key.
+/// region, where the last key uses the last read of the budget.
 ///
-/// Its `overflow_fraction` is the smallest with which the scheme reaches the
-/// bound of [`crate::bound`]. Unlike that of [`crate::multilevel`] it grows
-/// with the load.
+/// `overflow_fraction` is the smallest at which the scheme reaches the bound
+/// of [`crate::bound`]. Unlike that of [`crate::multilevel`] it grows with
+/// the load.
 ///
 /// ```
 /// use tamis_theory::{multilevel, sequential};
@@ -86,9 +86,9 @@ pub fn optimal(access_budget: f64, load: f64, choices: u32) -> Result<Run> {
     let fluid = Fluid { choices, rule: Quadrature::new() };
     let extra =
         |h: u32, p: f64| fluid.totals(arrivals, h, p).extra_reads - surplus;
-    // Extra reads fall as h + p grows; (h, 1) is (h + 1, 0).
-    // The threshold is near the load, and far below it the integrals take
-    // long: begin there and stride.
+    // Extra reads fall as h + p grows; (h, 1) equals (h + 1, 0).
+    // The bracket of h starts at the load, which is near the root; far below
+    // it the integrals take long.
     let mut stride = 1;
     let (mut low, mut high) = (load as u32, load as u32 + 1);
     while extra(high, 0.0) > 0.0 && high < check::MAX_THRESHOLD {
@@ -119,7 +119,7 @@ pub fn optimal(access_budget: f64, load: f64, choices: u32) -> Result<Run> {
     })
 }
 
-/// Any threshold and admission, without a budget.
+/// A scheme with any threshold and admission, without a budget.
 ///
 /// ```
 /// let run = tamis_theory::sequential::run(8.0, 3, 8, 0.244663)?;
@@ -137,8 +137,8 @@ pub fn run(
     check::threshold(threshold)?;
     let admission = check::admission(admission)?;
     let fluid = Fluid { choices, rule: Quadrature::new() };
-    // Keys placed or listed after s arrivals per block, the integral of
-    // 1/g, is concave in s: Newton's method climbs to s = a r.
+    // The number of keys after s arrivals per block, the integral of 1/g,
+    // is concave in s, so Newton's method increases s up to a r.
     let mut arrivals = load;
     for _ in 0..100 {
         let keys = arrivals
@@ -175,8 +175,8 @@ struct Totals {
 impl Fluid {
     fn totals(&self, arrivals: f64, threshold: u32, p: f64) -> Totals {
         let h = f64::from(threshold);
-        // u rises from 0 to 1 around s = h over a few times sqrt(h), and
-        // is far below any tolerance 18 of them before.
+        // u rises from 0 to 1 around s = h over a few times sqrt(h), and is
+        // negligible below h - 18 sqrt(h + 1).
         let width = libm::sqrt(h + 1.0);
         let from = (h - 18.0 * width).clamp(0.0, arrivals);
         let span = (from, arrivals);
@@ -196,8 +196,7 @@ fn extra_reads(u: f64, choices: u32) -> f64 {
     (1..choices).fold(0.0, |sum, _| u * (1.0 + sum))
 }
 
-/// u(s), summed outwards from its largest term so that neither end
-/// underflows.
+/// u(s), summed outwards from its largest term to avoid underflow.
 fn refuses(s: f64, h: usize, p: f64) -> f64 {
     if s <= 0.0 {
         return if h == 0 { 1.0 - p } else { 0.0 };
@@ -218,7 +217,7 @@ fn refuses(s: f64, h: usize, p: f64) -> f64 {
         still *= stay;
     }
     let (mut chance, mut n) = (first, start);
-    // Where the coin has long been thrown, it is not worth a power.
+    // Beyond `long` the power (1-p)^n is below SMALL.
     let long = h as f64 + libm::log(SMALL) / libm::log(stay.min(0.999_999));
     while n > h && chance > SMALL * sum {
         chance *= n as f64 / s;
@@ -233,7 +232,8 @@ fn refuses(s: f64, h: usize, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// The root in [0, 1] of a function that falls through zero.
+/// The root in [0, 1] of a decreasing function, by the Illinois method with
+/// a bisection every eighth step.
 fn falling_root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut a, mut b) = (0.0, 1.0);
     let (mut at_a, mut at_b) = (f(a), f(b));

@@ -1,19 +1,20 @@
-//! SINGLE: one block per key, refused at the threshold.
+//! SINGLE: one block per key, which refuses keys at the threshold.
 //!
-//! A block takes every key while it holds fewer than `threshold` keys,
-//! takes one more with chance `admission` when it holds exactly that many,
-//! and refuses the rest. With Poisson arrivals N at a block, the key number
-//! n past the threshold is reached with all before it refused, so
+//! A block accepts every key while it holds fewer than `threshold` keys,
+//! accepts one more with probability `admission` at exactly `threshold` keys,
+//! and refuses the rest. With Poisson arrivals N at a block, the n-th arrival
+//! past the threshold h finds the block at h only if all n-1 before it were
+//! refused, so
 //!
 //! * f_i = P(N = i) below the threshold h,
 //! * f_h = sum over n >= 0 of P(N = h+n) (1-p)^n,
 //! * f_{h+1} = sum over n >= 1 of P(N = h+n) (1-(1-p)^n).
 //!
 //! These are the paper's (7), (8) and (A.8) without their cancellation: as
-//! printed, (7) returns 32768 instead of 0.121307 at h = 8, p = 0.999, 9.6
-//! arrivals. In the differential equations (5) and (6) the last line must
-//! read p f_h, not p f_{h-1}: as printed the fractions sum to 1.05 where
-//! Fig. 3 has t = 1.
+//! printed, (7) evaluates to 32768 instead of 0.121307 at h = 8, p = 0.999,
+//! 9.6 arrivals. The last line of the differential equations (5) and (6) must
+//! be p f_h, not p f_{h-1}: as printed, the fractions sum to 1.05 at t = 1 in
+//! Fig. 3.
 //!
 //! ```
 //! use tamis_theory::single;
@@ -50,7 +51,7 @@ pub fn fractions(
     Ok(refusal.distribution())
 }
 
-/// The share of arrivals that the blocks refused, equation (A.9).
+/// The share of arrivals that the blocks refuse, equation (A.9).
 ///
 /// ```
 /// let refused = tamis_theory::single::overflow(2.5, 2, 0.5)?;
@@ -62,7 +63,7 @@ pub fn overflow(arrivals: f64, threshold: u32, admission: f64) -> Result<f64> {
 }
 
 /// The best SINGLE scheme that leaves a share `overflow_fraction` of the
-/// keys to the list: Theorem 3, which is the bound at one read per key.
+/// keys to the list: Theorem 3, equal to the bound at one read per key.
 ///
 /// ```
 /// let scheme = tamis_theory::single::optimal(8.0, 0.01)?;
@@ -74,12 +75,12 @@ pub fn optimal(load: f64, overflow_fraction: f64) -> Result<Bound> {
     Bound::new(1.0, load, overflow_fraction)
 }
 
-/// The admission at which a share `above` of the blocks ends with one key
-/// more than the threshold.
+/// The admission at which a share `above` of the blocks ends with
+/// `threshold + 1` keys.
 ///
-/// The inverse of [`fractions`] in its last entry, which grows with the
-/// admission. `above` must lie between 0 and the share of blocks that more
-/// than `threshold` keys reach.
+/// The inverse of the last entry of [`fractions`], which grows with the
+/// admission. `above` lies between 0 and the share of blocks with more than
+/// `threshold` arrivals.
 ///
 /// ```
 /// use tamis_theory::single;
@@ -97,7 +98,7 @@ pub fn admission(arrivals: f64, threshold: u32, above: f64) -> Result<f64> {
     Ok(solve_admission(&arrivals, threshold, most - above, above))
 }
 
-/// What happens at one block with given arrivals, threshold and admission.
+/// One block with Poisson arrivals, a threshold and an admission.
 pub(crate) struct Refusal {
     arrivals: Poisson,
     threshold: usize,
@@ -117,8 +118,8 @@ impl Refusal {
         Ok(Refusal { arrivals, threshold, admission })
     }
 
-    /// Chance that a block ends exactly at the threshold although some key
-    /// arrived after it got there.
+    /// Chance that a block ends exactly at the threshold with at least one
+    /// refused arrival.
     fn held(&self) -> f64 {
         let mut still = 1.0;
         let late = self.arrivals.from(self.threshold + 1).iter();
@@ -156,8 +157,8 @@ impl Refusal {
         Distribution::new(share)
     }
 
-    /// Keys refused per block. Arrivals beyond h+1 are refused whatever
-    /// happens; one more is where the coin refused them all.
+    /// Keys refused per block. Arrivals beyond h+1 are always refused; one
+    /// more is refused in a block that ends at h.
     pub(crate) fn refused(&self) -> f64 {
         self.arrivals.excess(self.threshold + 1) + self.held()
     }
@@ -168,12 +169,12 @@ impl Refusal {
     }
 
     /// Chances that the block ends at the threshold, or one above, and that
-    /// some key it refused left a mark in the one of `classes` tracking bits
-    /// that a lookup looks at: together E[1-(1-1/t)^R].
+    /// a refused key set the tracking bit a lookup reads, one of t =
+    /// `classes`: together E[1-(1-1/t)^R].
     pub(crate) fn tracked(&self, classes: u32) -> [f64; 2] {
         let unmarked = 1.0 - 1.0 / f64::from(classes.max(1));
-        // Chances that no key was admitted late, and that the first n or
-        // n - 1 refusals all missed the class.
+        // `still`: no arrival past the threshold was admitted. `clean` and
+        // `clean_before`: the first n and n - 1 refusals missed the class.
         let (mut still, mut clean) = (1.0, 1.0);
         let mut marked = [0.0; 2];
         for chance in self.arrivals.from(self.threshold + 1) {
@@ -197,9 +198,9 @@ impl Refusal {
 
 /// The admission p with f_{h+1} = `above` and f_h = P(N = h) + `held`.
 ///
-/// Newton's method on whichever of the two is smaller: one is concave in p,
-/// the other convex in 1-p, and from the right end each approaches its root
-/// from one side only, so there is no bracket to lose.
+/// Newton's method on the smaller of the two. The first is concave in p, the
+/// second convex in 1-p. Started at p = 0 or 1-p = 1, the iterates are
+/// monotone, so no bracket is needed.
 pub(crate) fn solve_admission(
     arrivals: &Poisson,
     threshold: usize,

@@ -1,8 +1,8 @@
 //! The split Bloom filter: half of a key's bits in each of two blocks.
 //!
-//! The first block gets ceil(k/2) positions and the second floor(k/2), both
-//! blocks drawn from the same array. The second is read only if the first
-//! passes, so a non-member seldom pays for it. A block holds Poisson(r)
+//! The first block gets ceil(k/2) positions and the second floor(k/2); both
+//! blocks are in the same array. The second is read only if all bits in the
+//! first are set, which is rare for a non-member. A block holds Poisson(r)
 //! first halves and Poisson(r) second halves, r = `block_bits` /
 //! `bits_per_key`.
 //!
@@ -15,13 +15,9 @@
 
 use alloc::vec::Vec;
 
-use crate::check;
-use crate::prediction::Prediction;
+use crate::load::{Load, mean_over_throws};
 use crate::search::{self, Family};
-use crate::{Result, coverage, load::Load, load::mean_over_throws};
-
-/// A second block needs at least one bit.
-const MIN_PROBES: u32 = 2;
+use crate::{Prediction, Result, check, checked, coverage};
 
 /// Predicts a filter of many blocks. `probes` is the total over both.
 ///
@@ -39,11 +35,7 @@ pub fn predict(
     bits_per_key: f64,
     probes: u32,
 ) -> Result<Prediction> {
-    let family = Split { block_bits: check::block_bits(block_bits)? };
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    let probes = check::probes(probes, MIN_PROBES)?;
-    let table = family.table(probes, bits_per_key);
-    Ok(family.predict(&table, probes, bits_per_key))
+    checked::predict(&Split::new(block_bits)?, bits_per_key, probes)
 }
 
 /// Predicts a filter at its best number of probes.
@@ -55,16 +47,14 @@ pub fn predict(
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
-    let family = Split { block_bits: check::block_bits(block_bits)? };
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    Ok(search::best(&family, bits_per_key))
+    checked::best(&Split::new(block_bits)?, bits_per_key)
 }
 
 /// Finds the smallest memory that reaches a false-positive rate.
 ///
-/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
-/// the smallest that does not. Fails with [`crate::Error::Unreachable`] when
-/// no number of probes gets there.
+/// The rate is at most `target`, and `bits_per_key` is within 1e-12 of the
+/// smallest with such a rate. Fails with [`crate::Error::Unreachable`] if no
+/// number of probes reaches it.
 ///
 /// ```
 /// let p = tamis_theory::split::for_fpr(512, 1e-6)?;
@@ -73,14 +63,13 @@ pub fn best(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(block_bits: u32, target: f64) -> Result<Prediction> {
-    let family = Split { block_bits: check::block_bits(block_bits)? };
-    search::for_fpr(&family, check::target(target)?)
+    checked::for_fpr(&Split::new(block_bits)?, target)
 }
 
-/// Predicts a filter of so few blocks that their loads are binomial.
+/// Predicts a filter of `blocks` blocks, whose loads are binomial.
 ///
-/// First and second halves are taken as independent, which ignores only
-/// that a key's two blocks may not be the same one.
+/// First and second halves are modelled as independent, which ignores only
+/// that the two blocks of a key differ.
 ///
 /// ```
 /// use tamis_theory::split;
@@ -98,7 +87,7 @@ pub fn predict_finite(
 ) -> Result<Prediction> {
     let block_bits = check::block_bits(block_bits)?;
     let bits_per_key = check::finite_bits_per_key(block_bits, blocks, items)?;
-    let probes = check::probes(probes, MIN_PROBES)?;
+    let probes = check::probes(probes, Split::MIN_PROBES)?;
     let halves = halves(probes);
     let load = Load::binomial(items, blocks);
     let throws = load.max() * probes as usize;
@@ -126,13 +115,18 @@ struct Split {
 }
 
 impl Split {
+    fn new(block_bits: u32) -> Result<Self> {
+        Ok(Split { block_bits: check::block_bits(block_bits)? })
+    }
+
     fn load(&self, bits_per_key: f64) -> f64 {
         f64::from(self.block_bits) / bits_per_key
     }
 }
 
 impl Family for Split {
-    const MIN_PROBES: u32 = MIN_PROBES;
+    /// At least one bit in each block.
+    const MIN_PROBES: u32 = 2;
     type Table = Vec<[f64; 2]>;
 
     fn effective_probes(&self, probes: u32) -> f64 {
@@ -162,7 +156,7 @@ impl Family for Split {
 }
 
 fn two_reads(bits_per_key: f64, probes: u32, pass: [f64; 2]) -> Prediction {
-    // Chances that add up to one may exceed it by rounding.
+    // Rounding may put the sums above 1.
     let pass = pass.map(|chance| chance.min(1.0));
     Prediction {
         bits_per_key,

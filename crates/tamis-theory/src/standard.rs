@@ -1,7 +1,7 @@
 //! The classic Bloom filter: one array, probes anywhere in it.
 //!
-//! A lookup stops at the first bit that is not set, so reads here are bits
-//! (cache lines, since no two bits are near each other).
+//! Reads are counted in bits, each in a cache line of its own. A lookup stops
+//! at the first bit that is not set.
 //!
 //! ```
 //! use tamis_theory::standard;
@@ -10,10 +10,8 @@
 //! # Ok::<(), tamis_theory::Error>(())
 //! ```
 
-use crate::check;
-use crate::prediction::Prediction;
-use crate::search::{self, Family};
-use crate::{MAX_PROBES, Result};
+use crate::search::Family;
+use crate::{MAX_PROBES, Prediction, Result, checked};
 
 /// Predicts a filter of `bits_per_key` with `probes` bits per key.
 ///
@@ -28,9 +26,7 @@ use crate::{MAX_PROBES, Result};
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn predict(bits_per_key: f64, probes: u32) -> Result<Prediction> {
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    let probes = check::probes(probes, 1)?;
-    Ok(Standard.predict(&(), probes, bits_per_key))
+    checked::predict(&Standard, bits_per_key, probes)
 }
 
 /// Predicts a filter of `bits_per_key` at its best number of probes, up to
@@ -43,14 +39,13 @@ pub fn predict(bits_per_key: f64, probes: u32) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn best(bits_per_key: f64) -> Result<Prediction> {
-    let bits_per_key = check::bits_per_key(bits_per_key)?;
-    Ok(search::best(&Standard, bits_per_key))
+    checked::best(&Standard, bits_per_key)
 }
 
 /// Finds the smallest memory that reaches a false-positive rate.
 ///
-/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
-/// the smallest that does not.
+/// The rate is at most `target`, and `bits_per_key` is within 1e-12 of the
+/// smallest with such a rate.
 ///
 /// ```
 /// let p = tamis_theory::standard::for_fpr(0.01)?;
@@ -59,7 +54,7 @@ pub fn best(bits_per_key: f64) -> Result<Prediction> {
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(target: f64) -> Result<Prediction> {
-    search::for_fpr(&Standard, check::target(target)?)
+    checked::for_fpr(&Standard, target)
 }
 
 struct Standard;

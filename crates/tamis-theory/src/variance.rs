@@ -1,9 +1,8 @@
-//! Appendix C: how evenly the keys are spread, as a variance.
+//! Appendix C: variance of the block load, for chained hash tables.
 //!
-//! The cost i^2 makes Theorem 1 a bound on the variance of a block's load,
-//! for chained hash tables. That is the load of one bucket, (C.1), not the
-//! time of a query, as the appendix says: a lookup that visits several
-//! buckets adds their loads.
+//! With the cost i^2, Theorem 1 bounds the variance of a block's load. (C.1)
+//! is the load of one bucket, not the time of a query as in the appendix: a
+//! lookup that visits several buckets adds their loads.
 //!
 //! ```
 //! use tamis_theory::variance;
@@ -66,13 +65,13 @@ pub fn multilevel(access_budget: f64, load: f64, choices: u32) -> Result<f64> {
     Ok(bound.distribution().variance())
 }
 
-/// The variance when every key reads all its blocks and takes the least
+/// The variance when every key reads all its blocks and goes to the least
 /// loaded.
 ///
 /// ```
 /// use tamis_theory::variance::{bound, least_loaded};
 ///
-/// // With the same two reads per key a threshold would do far better.
+/// // A threshold reaches a tenth of it with the same two reads per key.
 /// assert!(bound(2.0, 8.0, 0.0)? < 0.1 * least_loaded(8.0, 2)?);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```

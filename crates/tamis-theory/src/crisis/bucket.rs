@@ -4,23 +4,23 @@
 //!
 //! B(x, y) = sum over i of x^i/i! y^((i-h)^+)
 //!
-//! says everything about it, and its m-th power about a level: what a items
-//! in m buckets pass on has the chances a! m^-a \[x^a y^c\] B(x, y)^m.
+//! is its generating function, and B^m that of a level: a items in m buckets
+//! pass c on with chance a! m^-a \[x^a y^c\] B(x, y)^m.
 
 use super::complex::Complex;
 
-/// Terms below this part of the sum end it.
+/// Relative size of a term that ends the series.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// Where to start the series of B, and by how much to scale it down: the
-/// largest term is about one, and terms too small to matter are left out.
+/// Start and scale of the series of B: the largest term is about 1, and
+/// negligible terms at the start are skipped.
 #[derive(Clone, Copy)]
 pub(super) struct Series {
     bucket: u32,
     first: f64,
     /// ln of the largest term.
     pub(super) log_scale: f64,
-    /// ln of the first term, over the largest.
+    /// ln of the first term, relative to the largest.
     log_first: f64,
 }
 
@@ -42,8 +42,8 @@ impl Series {
         Series { bucket, first, log_scale, log_first }
     }
 
-    /// The two parts of B on the circles of the x and y it was made for,
-    /// scaled down.
+    /// The two parts of B at `x` and `y`, which have the absolute values
+    /// given to [`Series::new`], scaled by e^-`log_scale`.
     pub(super) fn parts(&self, x: Complex, angle: f64, y: Complex) -> Parts {
         let mut term =
             Complex::polar(libm::exp(self.log_first), angle * self.first);
@@ -52,7 +52,7 @@ impl Series {
         let (mut fits, mut overflows) = (term, Complex::ZERO);
         if i > h {
             core::mem::swap(&mut fits, &mut overflows);
-            // The part of y in the first term beyond its size.
+            // The phase of y^(i-h); its size is in `log_first`.
             let turn = libm::atan2(y.im, y.re) * (i - h);
             overflows = overflows * Complex::polar(1.0, turn);
             term = overflows;
@@ -71,7 +71,7 @@ impl Series {
             overflows += term;
             let now = term.re.abs() + term.im.abs();
             largest = largest.max(now);
-            // Written so that a number out of range ends it too.
+            // An infinity or a NaN ends the series too.
             let matters = now > NEGLIGIBLE * largest;
             if i > size && !matters {
                 return Parts { fits, overflows };
@@ -80,14 +80,15 @@ impl Series {
     }
 }
 
-/// Buckets that pass nothing on, and the others.
+/// The terms of buckets that pass nothing on, and of those that do.
 pub(super) struct Parts {
     pub(super) fits: Complex,
     pub(super) overflows: Complex,
 }
 
-/// Where the terms of B(x, y) are, for positive x and y: means, variances
-/// and covariance of the arrivals and of what is passed on.
+/// Moments of the distribution with weights x^i/i! y^((i-h)^+), for positive
+/// x and y: means, variances and covariance of the arrivals and of the items
+/// passed on.
 #[derive(Clone, Copy)]
 pub(super) struct Moments {
     /// ln B.
@@ -97,9 +98,10 @@ pub(super) struct Moments {
     pub(super) arrivals_variance: f64,
     pub(super) passed_variance: f64,
     pub(super) covariance: f64,
-    /// Share of the buckets that pass nothing on and of the others, each
-    /// with the variance of its arrivals.
+    /// Share of the buckets that pass nothing on, and variance of their
+    /// arrivals.
     pub(super) fits: (f64, f64),
+    /// The same for the buckets that pass items on.
     pub(super) overflows: (f64, f64),
 }
 
@@ -108,7 +110,7 @@ impl Moments {
         let series = Series::new(x, y, bucket);
         let h = f64::from(bucket);
         let mut term = libm::exp(series.log_first);
-        // Around h and 0, which loses fewer digits than around 0.
+        // Moments of i - h, which lose fewer digits than moments of i.
         let mut sums = [0.0; 6];
         let mut fits = [0.0; 3];
         let mut i = series.first;
@@ -141,7 +143,7 @@ impl Moments {
             passed_variance: variance([total, sums[2], cc]),
             covariance: ac / total - a * c,
             fits: (fits[0] / total, variance(fits)),
-            // Beyond h, arrivals and what is passed on vary alike.
+            // Beyond h, the items passed on are the arrivals less h.
             overflows: (
                 1.0 - fits[0] / total,
                 variance([total - fits[0], c * total, cc]),
@@ -149,7 +151,7 @@ impl Moments {
         }
     }
 
-    /// The x at which so many arrive on average, found from `start`.
+    /// The x at which the mean is `arrivals`, searched from `start`.
     pub(super) fn with_arrivals(
         arrivals: f64,
         start: f64,
@@ -169,8 +171,8 @@ impl Moments {
             } else {
                 high = log;
             }
-            // The mean grows with ln x at the rate of the variance, but a
-            // strong tilt lets it grow in one leap.
+            // The derivative of the mean by ln x is the variance. The step
+            // is limited, because with a strong tilt the mean jumps.
             let step = gap / here.arrivals_variance.max(1e-12);
             let next = log + step.clamp(-1.0, 1.0);
             let within = next > low && next < high;
@@ -180,19 +182,19 @@ impl Moments {
         (libm::exp(log), here)
     }
 
-    /// Variance of what is passed on by a given number of arrivals.
+    /// Variance of the items passed on, given the number of arrivals.
     pub(super) fn conditional_variance(&self) -> f64 {
         let explained = self.covariance * self.slope();
         (self.passed_variance - explained).max(0.0)
     }
 
-    /// How many more are passed on if one more arrives.
+    /// Additional items passed on per additional arrival.
     pub(super) fn slope(&self) -> f64 {
         self.covariance / self.arrivals_variance.max(1e-300)
     }
 }
 
-/// From sums of weights, of values and of their squares.
+/// Variance from the sums of weights, of values and of their squares.
 fn variance([total, sum, squares]: [f64; 3]) -> f64 {
     let mean = sum / total.max(f64::MIN_POSITIVE);
     (squares / total.max(f64::MIN_POSITIVE) - mean * mean).max(0.0)
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn untilted_it_is_the_exponential() {
+    fn equals_the_exponential_without_tilt() {
         for (x, bucket) in [(0.5, 1), (62.0, 64), (1100.0, 1024)] {
             let one = Moments::new(x, 1.0, bucket);
             assert!((one.log - x).abs() < 1e-13 * x.max(1.0));

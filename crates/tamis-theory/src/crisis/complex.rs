@@ -1,4 +1,4 @@
-//! Just enough complex arithmetic.
+//! Complex arithmetic, as far as the contour integrals need it.
 
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
@@ -36,7 +36,7 @@ impl Complex {
         Self::polar(libm::exp(self.re), self.im)
     }
 
-    /// e^z-1, also where z is small.
+    /// e^z-1, accurate for small z.
     pub(super) fn exp_m1(self) -> Self {
         let half = libm::sin(0.5 * self.im);
         let (sin, cos) = libm::sincos(self.im);
@@ -53,7 +53,7 @@ impl Complex {
         }
     }
 
-    /// ln(1+z), also where z is small.
+    /// ln(1+z), accurate for small z.
     pub(super) fn ln_1p(self) -> Self {
         let square = self.re * self.re + self.im * self.im;
         Complex {

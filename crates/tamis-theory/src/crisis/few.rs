@@ -1,28 +1,28 @@
-//! Few items in a level: all ways in which they can divide.
+//! Levels with few items, by convolution over groups of buckets.
 //!
-//! What a items in b1 + b2 buckets pass on is the sum of what the i of them
-//! in the first b1 and the others in the last b2 pass on, and i is binomial.
-//! From one bucket, doubling leads to any number. All terms are positive:
-//! every chance keeps its digits, however small. Contour integrals would do
-//! as well, at a hundred times the price: few items make large clumps, which
-//! take whole circles.
+//! The items passed on by a items in b1 + b2 buckets are the sum of those
+//! passed on by i items in the first b1 and by a - i items in the last b2, and
+//! i is binomial. Doubling from one bucket gives any number of buckets. All
+//! terms are positive, so every chance has relative accuracy, however small.
+//! Contour integrals would take a hundred times as long: their integrands do
+//! not decay, so they need whole circles.
 
 use alloc::vec::Vec;
 
-/// So many items more than a bucket takes are few.
+/// Items beyond the entries of a bucket that still count as few.
 const MORE: usize = 50;
 
-/// The most items that are few, for buckets of h entries.
+/// Most items for which [`laws`] is used, for buckets of `bucket` entries.
 pub(super) fn most(bucket: u32) -> usize {
     bucket as usize + MORE
 }
 
-/// For 0, 1, ... up to `most` items in `buckets`, the chances that they pass
-/// 0, 1, ... on.
+/// `laws[a][c]`: chance that a items in `buckets` buckets pass c on, for a
+/// from 0 to `most`.
 pub(super) fn laws(most: usize, buckets: u64, bucket: u32) -> Vec<Vec<f64>> {
     let one = Laws::one_bucket(most, bucket as usize);
     let mut power = one.clone();
-    // From the highest digit of the number down.
+    // Binary exponentiation, from the highest digit down.
     for digit in (0..buckets.ilog2()).rev() {
         power = power.join(&power);
         if buckets >> digit & 1 == 1 {
@@ -35,7 +35,7 @@ pub(super) fn laws(most: usize, buckets: u64, bucket: u32) -> Vec<Vec<f64>> {
 #[derive(Clone)]
 struct Laws {
     buckets: f64,
-    /// By the number of items, then by what they pass on.
+    /// `chances[a][c]`: a items pass c on.
     chances: Vec<Vec<f64>>,
 }
 
@@ -49,7 +49,7 @@ impl Laws {
         Laws { buckets: 1.0, chances: chances.collect() }
     }
 
-    /// Both groups of buckets together.
+    /// The distributions of the two groups of buckets together.
     fn join(&self, other: &Self) -> Self {
         let buckets = self.buckets + other.buckets;
         let here = self.buckets / buckets;
@@ -68,7 +68,7 @@ impl Laws {
     }
 }
 
-/// Adds the law of a sum, weighed.
+/// Adds the distribution of the sum of `one` and `two`, times `weight`.
 fn add_sums(law: &mut [f64], weight: f64, one: &[f64], two: &[f64]) {
     for (c, p) in one.iter().enumerate() {
         if *p > 0.0 {
@@ -79,15 +79,16 @@ fn add_sums(law: &mut [f64], weight: f64, one: &[f64], two: &[f64]) {
     }
 }
 
-/// The chances of 0, 1, ... of n items to be in a part of all.
+/// The binomial distribution: chances that 0, 1, ... of n items are in a
+/// `part` of the buckets.
 fn binomial(n: usize, part: f64) -> impl Iterator<Item = f64> {
     let (log_in, log_out) = (libm::log(part), libm::log1p(-part));
     let all = libm::lgamma(n as f64 + 1.0);
     (0..=n).map(move |i| {
         let (inside, outside) = (i as f64, (n - i) as f64);
-        let ways =
+        let log_choose =
             all - libm::lgamma(inside + 1.0) - libm::lgamma(outside + 1.0);
-        libm::exp(ways + inside * log_in + outside * log_out)
+        libm::exp(log_choose + inside * log_in + outside * log_out)
     })
 }
 
@@ -96,8 +97,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_hand() {
-        // Five items, two buckets of two: 5-0, 4-1 and 3-2.
+    fn five_items_in_two_buckets() {
+        // Two entries per bucket; divisions 5-0, 4-1 and 3-2.
         let law = &laws(5, 2, 2)[5];
         let expected = [0.0, 20.0 / 32.0, 10.0 / 32.0, 2.0 / 32.0];
         assert_eq!(law.len(), 4);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_add_up() {
+    fn chances_sum_to_one() {
         for (buckets, bucket) in [(1, 1), (3, 2), (1000, 8), (1 << 40, 1)] {
             for law in laws(40, buckets, bucket) {
                 let total: f64 = law.iter().sum();

@@ -1,4 +1,4 @@
-//! What a level passes on if every level has its average.
+//! Mean-field estimates: every level has its average number of items.
 
 use alloc::vec::Vec;
 
@@ -6,9 +6,9 @@ use super::check_table;
 use crate::Result;
 use crate::check::{self, MAX_CHOICES};
 
-/// The most entries a bucket may have, h.
+/// The largest number of entries of a bucket, h.
 ///
-/// A page of 64 KiB with entries of 64 bytes.
+/// A page of 64 KiB has 1024 entries of 64 bytes.
 ///
 /// ```
 /// use tamis_theory::crisis::{MAX_BUCKET, overflow_fraction};
@@ -18,9 +18,9 @@ use crate::check::{self, MAX_CHOICES};
 /// ```
 pub const MAX_BUCKET: u32 = 1024;
 
-/// The share of its arrivals that a level passes on, p_h: buckets of
-/// `bucket` entries (h), at which `arrivals` items arrive on average
-/// (lambda), nothing ever leaves.
+/// The share of its arrivals that a level passes on, p_h, without removals:
+/// buckets of `bucket` entries (h), at which `arrivals` items arrive on
+/// average (lambda).
 ///
 /// E(N-h)^+ / lambda, with N Poisson.
 ///
@@ -38,19 +38,19 @@ pub fn overflow_fraction(bucket: u32, arrivals: f64) -> Result<f64> {
     Ok(insert_only(bucket, arrivals))
 }
 
-/// The share of its arrivals that a level passes on once as many items have
-/// left it as came: Erlang's loss formula B(lambda, h).
+/// The share of its arrivals that a level passes on in the steady state of
+/// insertions and removals: Erlang's loss formula B(lambda, h).
 ///
 /// Here lambda is the number of items *offered* to the level at any time,
-/// those it passed on among them, per bucket. Each bucket is then a loss
-/// system with h servers, and how long an item stays before it is removed
-/// does not matter, only how long on average.
+/// per bucket, including those it passed on. Each bucket is then a loss
+/// system with h servers, which depends on the lifetimes of items only
+/// through their mean.
 ///
 /// ```
 /// use tamis_theory::crisis::{erlang_b, overflow_fraction};
 ///
 /// assert!((erlang_b(1, 0.5)? - 1.0 / 3.0).abs() < 1e-15);
-/// // Removals make a level pass on more than twice as many.
+/// // Removals more than double the items passed on.
 /// assert!(erlang_b(64, 60.0)? > 2.0 * overflow_fraction(64, 60.0)?);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
@@ -62,9 +62,9 @@ pub fn erlang_b(bucket: u32, arrivals: f64) -> Result<f64> {
 /// Items passed on by each level if every level has its average, from L_0 =
 /// `items` to L_d, the paper's estimate of the chance of a crisis.
 ///
-/// It is an estimate and no bound: it ignores that levels vary, which makes
-/// a crisis hundreds of times as likely when the last levels have less than
-/// a hundred buckets. Compare with [`super::Occupancy::crisis`].
+/// An estimate, not a bound: the variance of the levels makes a crisis
+/// hundreds of times more likely when the last levels have less than a
+/// hundred buckets. Compare with [`super::Occupancy::crisis`].
 ///
 /// ```
 /// use tamis_theory::crisis::{Occupancy, heuristic};
@@ -81,22 +81,22 @@ pub fn heuristic(items: u64, levels: &[u64], bucket: u32) -> Result<Vec<f64>> {
     Ok(passed_on(items as f64, levels, |mean| insert_only(bucket, mean)))
 }
 
-/// A table whose items are replaced for ever, at constant number.
+/// The steady state of a table whose items are replaced, at constant number.
 ///
 /// ```
 /// let levels = [190_000, 65_000, 25_000, 15_000, 3000, 2000];
 /// let churn = tamis_theory::crisis::churn(100_000, &levels, 1)?;
-/// // Freshly built, it has a crisis once in ten thousand million times.
+/// // The freshly built table has a crisis with probability about 1e-10.
 /// assert!((churn.crises_per_turnover - 12.6496).abs() < 1e-4);
 /// assert_eq!(churn.level_items().len(), 6);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Churn {
-    /// Items passed on by each level in the long run, from L_0 = all.
+    /// Items passed on by each level, from L_0 = all items.
     pub passed_on: Vec<f64>,
-    /// Insertions that find no room while as many items are replaced as
-    /// there are.
+    /// Insertions that find no room during n replacements in a table of n
+    /// items.
     pub crises_per_turnover: f64,
 }
 
@@ -113,13 +113,13 @@ impl Churn {
     }
 }
 
-/// The steady state of a table in which every removal is followed by the
-/// insertion of a new item.
+/// Computes the steady state of a table in which every removal is followed
+/// by the insertion of a new item.
 ///
-/// Items that found no room count among those offered: they are inserted,
-/// refused and replaced like the others. Holes in the first level are filled
-/// by new items while old ones stay below, which is why the small chance of
-/// a crisis that a fresh table has says nothing about a used one.
+/// Items that found no room count as offered: they are inserted, refused and
+/// replaced like the others. New items fill the holes of the first level
+/// while old items stay in lower levels, so a crisis is far more likely than
+/// in a fresh table.
 ///
 /// ```
 /// use tamis_theory::crisis::{churn, heuristic};
@@ -138,7 +138,7 @@ pub fn churn(items: u64, levels: &[u64], bucket: u32) -> Result<Churn> {
     Ok(Churn { passed_on, crises_per_turnover })
 }
 
-/// What stays in each level.
+/// Items that stay in each level.
 pub(super) fn differences(passed_on: &[f64]) -> Vec<f64> {
     passed_on.windows(2).map(|pair| pair[0] - pair[1]).collect()
 }
@@ -165,7 +165,7 @@ fn check_bucket(bucket: u32, arrivals: f64) -> Result<(u32, f64)> {
     Ok((bucket, arrivals))
 }
 
-/// p_h(lambda) for arguments that were checked.
+/// p_h(lambda); the caller checks the ranges.
 pub(crate) fn insert_only(bucket: u32, arrivals: f64) -> f64 {
     if arrivals <= 0.0 {
         return 0.0;
@@ -176,11 +176,11 @@ pub(crate) fn insert_only(bucket: u32, arrivals: f64) -> f64 {
     excess(f64::from(bucket), arrivals, log_chance, up) / arrivals
 }
 
-/// E(N-h)^+ of a law with one mode near its `mean`; `up(i)` is the chance of
-/// i + 1 over that of i.
+/// E(N-h)^+ of a distribution with one mode near its `mean`; `up(i)` is the
+/// ratio P(i + 1) / P(i).
 ///
-/// Summed from h away from the mean, so that every term is positive and none
-/// is a difference of large numbers.
+/// Summed from h away from the mean: every term is positive, and none is a
+/// difference of large numbers.
 pub(super) fn excess(
     h: f64,
     mean: f64,
@@ -223,10 +223,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sums_agree_at_the_seam() {
+    fn sums_above_and_below_the_mean_agree() {
         for bucket in [1, 8, 64, 1000] {
-            let seam = f64::from(bucket) + 1.0;
-            let [below, above] = [seam, seam * (1.0 + 1e-12)]
+            let switch = f64::from(bucket) + 1.0;
+            let [below, above] = [switch, switch * (1.0 + 1e-12)]
                 .map(|mean| insert_only(bucket, mean));
             assert!((below / above - 1.0).abs() < 1e-9, "{below} {above}");
         }

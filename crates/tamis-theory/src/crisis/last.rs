@@ -1,4 +1,4 @@
-//! The last level: what it passes on has nowhere to go.
+//! The last level, whose overflow is a crisis.
 
 use super::ITEM_BY_ITEM;
 use super::bucket::Series;
@@ -7,8 +7,8 @@ use super::contour::{Circle, log_over_power};
 use super::fluid::excess;
 use crate::load::Load;
 
-/// The chance that a last level with these arrivals has no room for one of
-/// them, and how many it has no room for on average.
+/// The chance that a last level with these arrivals overflows, and the mean
+/// number of items without room.
 pub(super) fn crisis(
     arrivals: &Load,
     buckets: u64,
@@ -28,7 +28,7 @@ pub(super) fn crisis(
     (crisis.clamp(0.0, 1.0), left)
 }
 
-/// Buckets of one entry: all items must hit different ones.
+/// Buckets of one entry: all items must be in different ones.
 struct Single {
     buckets: f64,
     items: usize,
@@ -40,7 +40,8 @@ impl Single {
         Single { buckets: buckets as f64, items: 0, log_all_differ: 0.0 }
     }
 
-    /// Called with growing numbers of items.
+    /// The chance that two items share a bucket. Calls must have increasing
+    /// numbers of items.
     fn collides(&mut self, items: usize) -> f64 {
         while self.items < items {
             let taken = self.items as f64 / self.buckets;
@@ -51,8 +52,8 @@ impl Single {
     }
 }
 
-/// The mean of what `items` in so many buckets have no room for: exactly,
-/// by the binomial law of one bucket.
+/// The mean number of `items` without room in `buckets`: exact, by the
+/// binomial distribution of one bucket.
 pub(super) fn mean_excess(items: usize, buckets: u64, bucket: u32) -> f64 {
     let (n, m) = (items as f64, buckets as f64);
     let h = f64::from(bucket);
@@ -71,8 +72,9 @@ pub(super) fn mean_excess(items: usize, buckets: u64, bucket: u32) -> f64 {
 
 /// The chance that one of `buckets` of `bucket` entries overflows.
 ///
-/// a! m^-a \[x^a\] (e^(mx) - T(x)^m), where T is e^x cut after x^h. Taken as
-/// e^(mx) (1 - (1-Q)^m) with Q the tail of the exponential, nothing cancels.
+/// a! m^-a \[x^a\] (e^(mx) - T(x)^m), where T is e^x cut after x^h. The form
+/// e^(mx) (1 - (1-Q)^m), with Q the tail of the exponential, avoids
+/// cancellation.
 fn overflows(items: usize, buckets: u64, bucket: u32) -> f64 {
     let (n, m, h) = (items as f64, buckets as f64, f64::from(bucket));
     if n <= h {
@@ -82,15 +84,15 @@ fn overflows(items: usize, buckets: u64, bucket: u32) -> f64 {
         return 1.0;
     }
     let x = saddle(n, m, bucket);
-    // As many points as it takes until a coefficient so far off is nothing
-    // beside the smallest that matter.
+    // Aliased coefficients, `points` apart, are negligible beside the
+    // smallest relevant ones.
     let points = 18.0 * libm::sqrt(n) + 120.0;
     let circle = Circle::new(points, m * x);
     let series = Series::new(x, 1.0, bucket);
     let mut sum = 0.0;
     for j in circle.around(0.0) {
         let angle = circle.angle(j);
-        // ln of e^(mx) x^-a, over its value on the positive axis.
+        // ln of e^(mx) x^-a, relative to its value on the positive axis.
         let half = libm::sin(0.5 * angle);
         let power = Complex {
             re: -2.0 * m * x * half * half,
@@ -111,23 +113,23 @@ fn overflow_factor(
 ) -> Complex {
     let x = Complex::polar(radius, angle);
     let parts = series.parts(x, angle, Complex::real(1.0));
-    // The sum of both parts would be e^x too, but has no digits left where
-    // the real part is negative.
+    // Not divided by the sum of both parts, which equals e^x but cancels
+    // where the real part is negative.
     let power = Complex { re: series.log_scale - x.re, im: -x.im };
     let tail = parts.overflows * power.exp();
     let log = tail.scale(-1.0).ln_1p();
     log.scale(buckets).exp_m1().scale(-1.0)
 }
 
-/// The x where e^(mx) (1-(1-Q)^m) x^-n is least: m x plus the exponent with
-/// which the factor grows equals n.
+/// The saddle point: the x that minimises e^(mx) (1-(1-Q)^m) x^-n, where m x
+/// plus the logarithmic derivative of the factor equals n.
 fn saddle(items: f64, buckets: f64, bucket: u32) -> f64 {
     let factor = |x: f64| {
         let series = Series::new(x, 1.0, bucket);
         overflow_factor(&series, (x, 0.0), buckets).re
     };
     let exponent = |x: f64| {
-        // By a difference: the saddle need not be exact.
+        // A finite difference: the saddle need not be exact.
         let step = 1e-4;
         let (one, two) = (factor(x), factor(x * (1.0 + step)));
         if one > 0.0 { (two / one - 1.0) / step } else { 0.0 }
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contour_finds_the_birthday_chance() {
+    fn contour_matches_the_birthday_probability() {
         for (items, buckets) in [(2, 365), (23, 365), (70, 365), (500, 9000)] {
             let product = Single::new(buckets).collides(items);
             let contour = overflows(items, buckets, 1);
@@ -159,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn rare_overflows_keep_their_digits() {
-        // One bucket more than half of all: 2 P(Bin(70, 1/2) >= 65).
+    fn rare_overflows_have_relative_accuracy() {
+        // Either of two buckets overflows: 2 P(Bin(70, 1/2) >= 65).
         let chance = |i: i32| {
             let steps = (1..=i).map(|j| f64::from(71 - j) / f64::from(j));
             steps.product::<f64>() * 0.5f64.powi(70)

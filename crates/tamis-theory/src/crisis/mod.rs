@@ -1,24 +1,24 @@
-//! Multilevel hash tables: how full the levels get, and how likely it is
-//! that an item finds no room.
+//! Multilevel hash tables: occupancy of the levels, and the probability that
+//! an item finds no room.
 //!
 //! A table has d levels (the paper's sub-tables T_1 to T_d) of shrinking
 //! numbers of buckets. An item goes to the first level whose bucket for it
-//! has room and stays there. If none has, that is a *crisis*. The paper is
-//! Kirsch and Mitzenmacher, *Simple Summaries for Hashing with Multiple
-//! Choices*; the table is Broder and Karlin's.
+//! has room and stays there. If no level has room, the table has a *crisis*.
+//! The paper is Kirsch and Mitzenmacher, *Simple Summaries for Hashing with
+//! Multiple Choices*; the table is Broder and Karlin's.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | `items` | n | items in the table |
 //! | `levels` | m_1, ..., m_d | buckets of each level |
 //! | `choices` | d | number of levels |
-//! | `bucket` | 1 | entries of a bucket, h |
+//! | `bucket` | 1 | entries per bucket, h |
 //! | `passed_on` | L_j | items that level j refused |
 //! | `level_items` | N_j | items living in level j |
 //!
-//! [`Occupancy`] is exact, for buckets of any size. The paper's estimate,
-//! [`heuristic`], is what comes out if every level has its average.
-//! [`churn`] says what remains of either once items are removed.
+//! [`Occupancy`] is exact, for buckets of any size. [`heuristic`] is the
+//! paper's estimate, which replaces the items of each level by their average.
+//! [`churn`] is the steady state under removals.
 //!
 //! ```
 //! use tamis_theory::crisis::Occupancy;
@@ -54,7 +54,7 @@ pub use fluid::{
 pub(crate) use sizes::{Division, MIN_BUDGET, divide, whole};
 pub use sizes::{fewest_buckets, least_crisis};
 
-/// The most items a table is computed for.
+/// The largest number of items of a table.
 ///
 /// ```
 /// use tamis_theory::crisis::{MAX_ITEMS, heuristic};
@@ -64,17 +64,18 @@ pub use sizes::{fewest_buckets, least_crisis};
 /// ```
 pub const MAX_ITEMS: u64 = 10_000_000_000;
 
-/// Up to so many arrivals buckets of one entry are followed item by item,
-/// which is exact to the last digit and takes time with the power 3/2 of
-/// them; above, contour integrals take over.
+/// Most arrivals n at which levels of one-entry buckets are computed item by
+/// item, exact to the last digit in time n^(3/2). Larger levels use contour
+/// integrals.
 const ITEM_BY_ITEM: usize = 20_000;
 
-/// A freshly filled table: exactly how many items each level passes on.
+/// A freshly filled table: the exact distribution of the items that each
+/// level passes on.
 ///
-/// Buckets of one entry are followed item by item; larger ones, and many
+/// Buckets of one entry are computed item by item; larger buckets, and many
 /// items, by numerical inversion of a generating function, to about nine
-/// digits (`items` times the rounding error of a number). Hashing is taken
-/// as perfectly random.
+/// digits (`items` times the rounding error of a number). Hashing is
+/// modelled as perfectly random.
 ///
 /// ```
 /// use tamis_theory::crisis::Occupancy;
@@ -89,15 +90,15 @@ pub struct Occupancy {
     items: u64,
     levels: Vec<u64>,
     bucket: u32,
-    /// Of all levels but the last.
+    /// All levels but the last.
     passed: Vec<Passed>,
     passed_on: Vec<f64>,
     crisis: f64,
 }
 
 impl Occupancy {
-    /// Fills `levels` of so many buckets, of `bucket` entries each, with
-    /// `items`.
+    /// A table of `levels[j]` buckets in level j, with `bucket` entries each,
+    /// filled with `items` items.
     ///
     /// ```
     /// use tamis_theory::crisis::Occupancy;
@@ -147,8 +148,8 @@ impl Occupancy {
         self.crisis
     }
 
-    /// Mean number of items each level passes on, from L_0 = all to L_d,
-    /// those that find no room.
+    /// Mean number of items each level passes on, from L_0 = all items to
+    /// L_d, those that find no room.
     ///
     /// ```
     /// use tamis_theory::crisis::Occupancy;
@@ -174,8 +175,8 @@ impl Occupancy {
         fluid::differences(&self.passed_on)
     }
 
-    /// Entropy of the level of an item, in bits: no summary can name levels
-    /// with less.
+    /// Entropy of the level of an item, in bits: a lower bound on the memory
+    /// of a summary, per item.
     ///
     /// ```
     /// let levels = [23_797, 4580, 1013, 332, 158, 80, 40];
@@ -209,8 +210,8 @@ impl Occupancy {
         &self.levels
     }
 
-    /// Buckets a lookup of a member reads without a summary, on average:
-    /// it goes from level to level until it finds the item.
+    /// Average buckets read by a lookup of a member without a summary: it
+    /// reads level by level until it finds the item.
     ///
     /// ```
     /// let levels = [1900, 650, 250, 100];
@@ -223,12 +224,11 @@ impl Occupancy {
         self.passed_on[..offered].iter().sum::<f64>() / self.items as f64
     }
 
-    /// Buckets a lookup of a non-member reads without a summary, on
-    /// average: it ends at the first that has room, as long as nothing was
-    /// removed.
+    /// Average buckets read by a lookup of a non-member without a summary: it
+    /// ends at the first bucket with room, in a table without removals.
     ///
-    /// A bucket is full with chance N_j/m_j if it has one entry; larger
-    /// ones are taken to have Poisson arrivals.
+    /// A one-entry bucket is full with chance N_j/m_j; larger ones are
+    /// modelled with Poisson arrivals.
     ///
     /// ```
     /// let levels = [1900, 650, 250, 100];
@@ -262,7 +262,7 @@ impl Occupancy {
 }
 
 impl core::fmt::Debug for Occupancy {
-    /// Without the laws, which have thousands of numbers.
+    /// Omits the distributions, which have thousands of numbers.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Occupancy")
             .field("items", &self.items)
@@ -274,7 +274,7 @@ impl core::fmt::Debug for Occupancy {
     }
 }
 
-/// Entropy of the level, from what the levels pass on.
+/// Entropy of the level of an item, from the items that levels pass on.
 pub(crate) fn entropy(passed_on: &[f64]) -> f64 {
     let all = passed_on.first().copied().unwrap_or(0.0);
     let stay = fluid::differences(passed_on);
@@ -305,7 +305,6 @@ pub(crate) fn check_table(
     check::in_range("items", items as f64, 1.0, MAX_ITEMS as f64)?;
     let entries = f64::from(bucket);
     check::in_range("bucket", entries, 1.0, f64::from(MAX_BUCKET))?;
-    // A bucket more than MAX_ITEMS would be empty in any case.
     let sized = |buckets: &u64| (1..=MAX_BUCKETS).contains(buckets);
     let few = (1..=MAX_CHOICES as usize).contains(&levels.len());
     if few && levels.iter().all(sized) {
@@ -315,7 +314,7 @@ pub(crate) fn check_table(
     }
 }
 
-/// More buckets than this no level has, and their sum fits 64 bits.
+/// Most buckets of a level; the sum over 16 levels fits 64 bits.
 const MAX_BUCKETS: u64 = 1 << 50;
 
 fn no_levels(levels: &[u64]) -> Error {

@@ -5,16 +5,16 @@
 //!
 //! p_(a+1)(c) = p_a(c) (1-(a-c)/m) + p_a(c-1) (a-c+1)/m.
 //!
-//! All terms are positive: every chance keeps its digits, however small.
-//! When the number of arrivals is itself random, the run is read off at each
-//! of them on the way.
+//! All terms are positive, so every chance has relative accuracy, however
+//! small. A random number of arrivals needs no second run: the distribution is
+//! recorded at each of them.
 
 use alloc::vec::Vec;
 
 use super::pass::{CUT, Passed};
 use crate::load::Load;
 
-/// What a level of `buckets` single entries passes on.
+/// The items passed on by a level of `buckets` buckets of one entry.
 pub(super) fn pass(arrivals: &Load, buckets: u64) -> Passed {
     let mut run = Run::new(buckets, arrivals.max());
     let mut passed = Passed::zeros(0, arrivals.max() + 1);
@@ -32,11 +32,11 @@ pub(super) fn pass(arrivals: &Load, buckets: u64) -> Passed {
     passed.trimmed()
 }
 
-/// The law of the collisions, without the tails that no sum would notice.
+/// The distribution of the collisions, without tails below [`CUT`].
 struct Run {
     first: usize,
     chance: Vec<f64>,
-    /// The next law, kept for its memory.
+    /// Buffer for the next distribution.
     next: Vec<f64>,
     part: f64,
 }
@@ -49,10 +49,10 @@ impl Run {
         Run { first: 0, chance, next, part: 1.0 / buckets as f64 }
     }
 
-    /// One item more after `items`.
+    /// Adds one item after `items`.
     fn step(&mut self, items: usize) {
         let part = self.part;
-        // Collisions never exceed the items.
+        // `first <= items`: collisions never exceed the items.
         let taken = (items - self.first) as f64 * part;
         let free = |i: usize| (1.0 - (taken - i as f64 * part)).max(0.0);
         self.next.clear();
@@ -76,7 +76,7 @@ impl Run {
             self.chance.pop();
         }
         let small = self.chance.iter().take_while(|p| **p < CUT).count();
-        // The mode stays, whatever is trimmed.
+        // At least one value stays.
         let small = small.min(self.chance.len() - 1);
         if small > 0 {
             self.chance.drain(..small);

@@ -1,20 +1,20 @@
-//! What one level passes on to the next.
+//! Distribution of the items that one level passes on to the next.
 
 use alloc::vec::Vec;
 
 use crate::load::Load;
 
-/// Chances below this are dropped: no crisis asked for is so rare.
+/// Chances below this are dropped, far below the smallest budget.
 pub(super) const CUT: f64 = 1e-36;
 
-/// The law of the items passed on, L_j, with the mean of those that
-/// arrived, L_(j-1), on each of its values.
+/// The distribution of the items passed on, L_j, with the mean of the
+/// arrivals L_(j-1) at each of its values.
 pub(super) struct Passed {
     first: usize,
     /// P(L_j = c).
     chance: Vec<f64>,
-    /// E(L_(j-1); L_j = c), from which the failures of a summary follow as
-    /// sums over c: items that stayed are those that arrived less c.
+    /// E(L_(j-1); L_j = c). The failures of a summary are sums over c of the
+    /// items that stayed, the arrivals less c.
     arrived: Vec<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Passed {
         Passed { first, chance: zeros.clone(), arrived: zeros }
     }
 
-    /// Adds the law that `arrivals` items lead to, which have this `weight`.
+    /// Adds `law`, the distribution for `arrivals` items, times `weight`.
     pub(super) fn add(
         &mut self,
         first: usize,
@@ -41,8 +41,8 @@ impl Passed {
         }
     }
 
-    /// Adds chances and means for the values from `first` on, making room
-    /// for them.
+    /// Adds chances and means for the values from `first` on, extending the
+    /// range as needed.
     pub(super) fn add_patch(&mut self, first: usize, values: &[[f64; 2]]) {
         if self.chance.is_empty() {
             self.first = first;
@@ -63,7 +63,7 @@ impl Passed {
         }
     }
 
-    /// Without the values that never occur at either end.
+    /// Drops values below [`CUT`] at both ends.
     pub(super) fn trimmed(mut self) -> Self {
         let keep = |p: &f64| *p >= CUT;
         let end = self.chance.iter().rposition(keep).map_or(1, |i| i + 1);
@@ -76,7 +76,7 @@ impl Passed {
         self
     }
 
-    /// The law by itself, as arrivals at the next level.
+    /// The distribution of L_j alone, as arrivals at the next level.
     pub(super) fn law(&self) -> Load {
         Load { first: self.first, chance: self.chance.clone() }
     }
@@ -85,12 +85,12 @@ impl Passed {
         self.counts().zip(&self.chance).map(|(c, p)| c * p).sum()
     }
 
-    /// E(N_j f(L_j)): the items that stayed, each weighed by what the number
-    /// of those passed on makes of it.
+    /// E(N_j f(L_j)): the items that stayed, weighted by a function of the
+    /// items passed on.
     pub(super) fn stayed(&self, f: impl Fn(f64) -> f64) -> f64 {
         let both = self.chance.iter().zip(&self.arrived);
         let terms = self.counts().zip(both).map(|(c, (p, arrived))| {
-            // Rounding must not make fewer than none stay.
+            // Rounding may make the difference negative.
             (arrived - c * p).max(0.0) * f(c)
         });
         terms.sum()
@@ -103,7 +103,7 @@ impl Passed {
 
 #[cfg(test)]
 impl Passed {
-    /// Same chances down to 1e-25, with so many digits.
+    /// Asserts equal chances and means down to 1e-25, within `part`.
     pub(super) fn assert_same(&self, other: &Self, part: f64) {
         let at = |law: &Self, c: usize| {
             let i = c.checked_sub(law.first)?;

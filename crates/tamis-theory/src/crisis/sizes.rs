@@ -1,4 +1,4 @@
-//! How to divide buckets into levels.
+//! Division of buckets into levels.
 
 use alloc::vec::Vec;
 
@@ -8,16 +8,16 @@ use crate::{Error, Result, check};
 /// First and last step of the search, in the logarithm of a size.
 const FIRST_STEP: f64 = 0.5;
 const LAST_STEP: f64 = 1e-4;
-/// Each level starts with this part of the one above.
+/// Ratio of successive levels in the initial division.
 const START_RATIO: f64 = 0.3;
 
 /// Divides `buckets` into `choices` levels such that a crisis is least
 /// likely, by the heuristic.
 ///
-/// The result is exact to rounding for the heuristic, which is a good guide
-/// to the sizes even where it is a poor estimate of the chance; ask
-/// [`Occupancy`] for that. With few levels T_1 gets half of the buckets,
-/// with many less.
+/// The result minimises the heuristic to rounding. The heuristic gives good
+/// sizes even where its estimate of the chance is poor; [`Occupancy`] computes
+/// the exact chance. With few levels T_1 gets half of the buckets, with many
+/// levels less.
 ///
 /// ```
 /// use tamis_theory::crisis::{Occupancy, least_crisis};
@@ -43,8 +43,10 @@ pub fn least_crisis(
 }
 
 /// The fewest buckets in `choices` levels that keep the chance of a crisis
-/// within `budget`, as far as the heuristic finds them; the chance of the
-/// result is exact.
+/// within `budget`.
+///
+/// The heuristic finds the sizes, so the minimum is approximate; the chance
+/// of a crisis is checked exactly.
 ///
 /// ```
 /// use tamis_theory::crisis::{Occupancy, fewest_buckets};
@@ -65,7 +67,7 @@ pub fn fewest_buckets(
     check_table(items, &[1], bucket)?;
     check::in_range("budget", budget, MIN_BUDGET, 1.0)?;
     let division = Division { items: items as f64, bucket };
-    // The heuristic is asked for what it takes to be exactly right.
+    // Searches for the heuristic target whose exact chance is `budget`.
     let (mut holds, mut fails) = (None::<f64>, None::<f64>);
     let mut target = budget;
     let mut best: Option<(u64, Vec<u64>)> = None;
@@ -88,7 +90,7 @@ pub fn fewest_buckets(
             (Some(holds), Some(fails)) => libm::sqrt(holds * fails),
             _ => {
                 let ratio = budget / crisis.max(f64::MIN_POSITIVE);
-                // Beyond where it should be, so that both sides are known.
+                // Overshoots, to bracket the budget from both sides.
                 let beyond = if ratio < 1.0 { 0.8 } else { 1.25 };
                 (target * beyond * ratio.clamp(1e-6, 1e6)).min(1.0)
             }
@@ -98,13 +100,13 @@ pub fn fewest_buckets(
         .ok_or(Error::Budget { budget, best: lowest })
 }
 
-/// Exact chances computed to find the fewest buckets.
+/// Number of exact chances computed to find the fewest buckets.
 const ROUNDS: usize = 8;
 
-/// No crisis asked for is less likely.
+/// Smallest budget accepted.
 pub(crate) const MIN_BUDGET: f64 = 1e-20;
 
-/// What is to be divided for.
+/// The table whose buckets are divided.
 #[derive(Clone, Copy)]
 pub(crate) struct Division {
     pub(crate) items: f64,
@@ -112,7 +114,8 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Items passed on by levels of these sizes, whole or not.
+    /// Items passed on by levels of these sizes, which need not be whole
+    /// numbers.
     pub(crate) fn passed_on(self, sizes: &[f64], all: &mut Vec<f64>) -> f64 {
         all.clear();
         let mut left = self.items;
@@ -133,13 +136,13 @@ impl Division {
     fn least_crisis(self, buckets: u64, choices: u32) -> Vec<u64> {
         let mut all = Vec::new();
         let sizes = divide(buckets as f64, choices, |sizes| {
-            // Nothing is less likely than the smallest number.
+            // Avoids ln(0).
             libm::log(self.passed_on(sizes, &mut all).max(1e-300))
         });
         whole(&sizes, buckets)
     }
 
-    /// By bisection: more buckets make a crisis less likely.
+    /// Bisection: more buckets make a crisis less likely.
     fn fewest_buckets(self, choices: u32, target: f64) -> Vec<u64> {
         let crisis =
             |buckets: u64| self.estimate(&self.least_crisis(buckets, choices));
@@ -150,7 +153,7 @@ impl Division {
             low = high;
             high *= 2;
         }
-        // A bucket in a million does not matter.
+        // Accurate to one bucket in a million.
         while high - low > 1 + high / 1_000_000 {
             let middle = low + (high - low) / 2;
             if crisis(middle) > target {
@@ -163,9 +166,9 @@ impl Division {
     }
 }
 
-/// Whole numbers of buckets. The first level, which does not miss it, gives
-/// what the others need: a last level of four and a half buckets is not
-/// served by four.
+/// Rounds sizes to whole numbers of buckets: all levels but the first are
+/// rounded up, at the cost of the first. Rounding down would hurt: a last
+/// level of 4 buckets instead of 4.5 makes a crisis far more likely.
 pub(crate) fn whole(sizes: &[f64], buckets: u64) -> Vec<u64> {
     let mut levels: Vec<u64> =
         sizes.iter().map(|size| libm::ceil(*size) as u64).collect();
@@ -176,10 +179,11 @@ pub(crate) fn whole(sizes: &[f64], buckets: u64) -> Vec<u64> {
     levels
 }
 
-/// The division of `total` into `choices` positive sizes at which `cost` is
-/// least, by pattern search in the logarithms of all but the first.
+/// The division of `total` into `choices` positive sizes that minimises
+/// `cost`, by pattern search in the logarithms of all but the first.
 ///
-/// The cost needs no derivative and may be infinite; the start is geometric.
+/// The cost needs no derivative and may be infinite. The search starts from a
+/// geometric division.
 pub(crate) fn divide(
     total: f64,
     choices: u32,
@@ -201,7 +205,7 @@ pub(crate) fn divide(
         let found = explore(&mut here, least, step, &mut at);
         if found < least {
             least = found;
-            // On along the line that helped, as long as it does.
+            // Repeats the successful step once (Hooke and Jeeves).
             let ahead: Vec<f64> =
                 here.iter().zip(&before).map(|(h, b)| 2.0 * h - b).collect();
             let there = at(&ahead);
@@ -217,7 +221,7 @@ pub(crate) fn divide(
     sizes
 }
 
-/// One step up or down in each direction, kept if it helps.
+/// Tries one step up or down in each coordinate, kept if it lowers the cost.
 fn explore(
     here: &mut [f64],
     mut least: f64,
@@ -239,7 +243,7 @@ fn explore(
     least
 }
 
-/// Logarithms of a geometric division, without the first level.
+/// Logarithms of a geometric division, except the first level.
 fn start(total: f64, choices: u32) -> Vec<f64> {
     let parts: Vec<f64> = (0..choices)
         .map(|level| libm::pow(START_RATIO, f64::from(level)))
@@ -248,7 +252,8 @@ fn start(total: f64, choices: u32) -> Vec<f64> {
     parts[1..].iter().map(|part| libm::log(total * part / sum)).collect()
 }
 
-/// Sizes from logarithms; the first level takes the rest, if there is any.
+/// Computes sizes from logarithms; the first level gets the rest. Returns
+/// whether all levels have at least one bucket.
 fn unfold(logs: &[f64], total: f64, sizes: &mut [f64]) -> bool {
     let mut rest = total;
     for (size, log) in sizes.iter_mut().skip(1).zip(logs) {
@@ -258,7 +263,6 @@ fn unfold(logs: &[f64], total: f64, sizes: &mut [f64]) -> bool {
     if let Some(first) = sizes.first_mut() {
         *first = rest;
     }
-    // A level of less than a bucket is none.
     rest >= 1.0 && sizes.iter().all(|size| *size >= 1.0)
 }
 
@@ -267,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_minimum_is_found() {
+    fn finds_a_minimum_with_a_closed_form() {
         // sum of w/m with sum m = 1000 is least at m in proportion to the
         // root of w.
         let weights = [64.0, 16.0, 4.0, 1.0];

@@ -1,22 +1,22 @@
-//! How many bits it takes to name levels, at best.
+//! Lower bounds and estimates of the bits that record levels.
 
 use core::f64::consts::LN_2;
 
 use crate::crisis::entropy;
 use crate::{Error, Result, check};
 
-/// Bits of an exception: a key's hash and its level in an exact list.
+/// Bits of an exception: the hash of a key and its level in an exact list.
 const EXCEPTION_BITS: f64 = 64.0;
-/// As many as a `u64` counts. Without a limit, infinite numbers of items
-/// would be divided by each other.
+/// `u64::MAX`. Without a limit, an infinity would be divided by another.
 const MAX_ITEMS: f64 = u64::MAX as f64;
 
 /// Bits per item of the filters B_1, B_2, ... of a stack of perfectly sized
-/// filters that name at most `failures` items wrongly on average.
+/// filters that return the wrong level for at most `failures` items on
+/// average.
 ///
-/// With levels that pass L_j on and keep N_j it is the sum of
-/// L_j log2(N_j/delta_j)/ln 2, and best with delta_j in proportion to L_j.
-/// `passed_on` is L_0 to L_d, as of [`crate::crisis::heuristic`] or
+/// With levels that pass L_j on and keep N_j the memory is the sum of
+/// L_j log2(N_j/delta_j)/ln 2, least with delta_j proportional to L_j.
+/// `passed_on` is L_0 to L_d, from [`crate::crisis::heuristic`] or
 /// [`crate::crisis::Occupancy::passed_on`].
 ///
 /// ```
@@ -34,11 +34,11 @@ pub fn level_bits(passed_on: &[f64], failures: f64) -> Result<f64> {
     Ok(stack_bits(passed_on, failures) / items)
 }
 
-/// Bits per item if items named wrongly are allowed and recorded in an exact
-/// list, at 64 bits each.
+/// Bits per item if failures are allowed and recorded in an exact list, at 64
+/// bits each.
 ///
-/// A filter that hits with chance f costs L log2(1/f)/ln 2 and 64 N f, which
-/// is least at f = L/(64 N ln^2 2).
+/// A filter that hits with chance f costs L log2(1/f)/ln 2 and 64 N f, in
+/// sum least at f = L/(64 N ln^2 2).
 ///
 /// ```
 /// use tamis_theory::{crisis::Occupancy, summary};
@@ -71,8 +71,8 @@ pub fn level_bits_with_exceptions(passed_on: &[f64]) -> Result<f64> {
     Ok(bits / items)
 }
 
-/// Bits per item below which no summary names levels with so few false
-/// positives: log2(1/epsilon) and the entropy of the level.
+/// Lower bound on the bits per item of a summary with a false-positive rate
+/// epsilon: log2(1/epsilon) plus the entropy of the level.
 ///
 /// ```
 /// use tamis_theory::{crisis::Occupancy, summary};

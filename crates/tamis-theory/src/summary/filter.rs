@@ -31,11 +31,10 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The chance that a filter of `items` says "maybe" to another key.
+    /// The chance that a filter of `items` answers "maybe" to another key.
     ///
     /// (1-(1-1/g)^c)^k with g cells in a group: exact, because the groups
-    /// are independent. 1-(1-2^-b)^c for a list. One if there is no cell
-    /// for a probe.
+    /// are independent. 1-(1-2^-b)^c for a list. 1 if a group has no cell.
     ///
     /// ```
     /// use tamis_theory::summary::Filter;
@@ -55,7 +54,7 @@ impl Filter {
         }
     }
 
-    /// Memory of a filter of so many items, in bits.
+    /// Memory of a filter of `items` items, in bits.
     ///
     /// ```
     /// use tamis_theory::summary::Filter;
@@ -87,10 +86,11 @@ impl Filter {
     }
 }
 
-/// Numbers up to this are exact.
+/// Largest number below which every integer is an `f64`.
 const MAX_CELLS: f64 = (1u64 << 53) as f64;
 
-/// The chance that all of k groups of so many cells have a bit set.
+/// The chance that a query finds its bit set in all `probes` groups of `group`
+/// cells.
 pub(super) fn group_hit(group: f64, probes: u32, items: f64) -> f64 {
     if group < 1.0 {
         return 1.0;
@@ -103,10 +103,10 @@ pub(super) fn list_hit(items: f64, bits: u32) -> f64 {
     some_hit(items, libm::exp2(-f64::from(bits)))
 }
 
-/// 1-(1-p)^c: the chance that one of c items hits what each does with
+/// 1-(1-p)^c: the chance of a hit by at least one of c items, each with
 /// chance p.
 fn some_hit(items: f64, chance: f64) -> f64 {
-    // No items miss even what each would hit for certain.
+    // 0 * ln(0) would be NaN.
     if items <= 0.0 {
         return 0.0;
     }
@@ -116,7 +116,7 @@ fn some_hit(items: f64, chance: f64) -> f64 {
 /// 1-prod(1-i/s): the chance that two of n strings out of s are equal.
 ///
 /// The logarithm of the product is -(n(n-1)/(2s) + n(n-1)(2n-1)/(12 s^2) +
-/// ...), whose later terms matter only where the chance is one anyway.
+/// ...). Later terms are significant only where the chance is 1.
 pub(super) fn some_equal(n: f64, s: f64) -> f64 {
     if n > s {
         return 1.0;

@@ -1,23 +1,23 @@
-//! Summaries of a multilevel table: which level holds a key, or none?
+//! Summaries of a multilevel table: the level of a key, or absence.
 //!
-//! A summary is kept apart from the table and read first, so that a lookup
-//! reads one bucket instead of one in each level. It may be wrong in two
-//! ways. A *false positive* names a level for a key that is absent, which
-//! costs a read. A *failure* names the wrong level for a key that is
-//! present. The three kinds are those of Kirsch and Mitzenmacher, *Simple
-//! Summaries for Hashing with Multiple Choices*:
+//! A summary is stored apart from the table and read first, so that a lookup
+//! reads one bucket instead of one in each level. It has two kinds of errors.
+//! A *false positive* returns a level for an absent key, which costs a read.
+//! A *failure* returns the wrong level for a present key. The three kinds of
+//! summaries are those of Kirsch and Mitzenmacher, *Simple Summaries for
+//! Hashing with Multiple Choices*:
 //!
 //! * [`interpolation`]: a sorted list of hashed strings, each with its level
 //!   (IS in the paper);
-//! * [`type_filter`]: cells that keep the highest level hashed to them; the
-//!   answer is the lowest of k cells (SF);
+//! * [`type_filter`]: cells that store the highest level hashed to them; the
+//!   result is the lowest of k cells (SF);
 //! * [`filter_stack`]: Bloom filters B_0 of all items, and B_j of those below
-//!   level j; the answer is where they first say no (MBF).
+//!   level j; the first filter without the key gives the level (MBF).
 //!
-//! `failure` is the mean number of items named wrongly, which bounds the
-//! chance that there is one, and is close to it while it is small. It is
-//! E(N_j f(L_j)) summed over the levels, exact for filters whose k probes go
-//! to k groups of cells.
+//! `failure` is the mean number of items with a failure, an upper bound on
+//! the chance of any failure and close to it while small. It is E(N_j f(L_j))
+//! summed over the levels, exact for filters whose k probes go to k groups of
+//! cells.
 //!
 //! ```
 //! use tamis_theory::crisis::Occupancy;
@@ -56,8 +56,8 @@ pub use sizing::{smallest_filter_stack, smallest_type_filter};
 
 /// The most probes of a filter in a summary.
 ///
-/// More than the [`crate::MAX_PROBES`] of a filter that only answers
-/// membership: a wrong level is to be much rarer than a false positive.
+/// More than the [`crate::MAX_PROBES`] of a membership filter: failures must
+/// be much rarer than false positives.
 ///
 /// ```
 /// assert_eq!(tamis_theory::summary::MAX_PROBES, 64);
@@ -71,7 +71,7 @@ pub const MAX_PROBES: u32 = 64;
 /// ```
 pub const MAX_STRING_BITS: u32 = 128;
 
-/// What a summary is predicted to do.
+/// Predicted memory and error rates of a summary.
 ///
 /// ```
 /// use tamis_theory::{crisis::Occupancy, summary};
@@ -85,23 +85,22 @@ pub const MAX_STRING_BITS: u32 = 128;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Memory per item, everything counted.
+    /// Memory per item, all parts included.
     pub bits_per_item: f64,
-    /// Chance that a key that is absent is said to be in some level.
+    /// Chance that the summary returns a level for an absent key.
     pub false_positive: f64,
-    /// Mean number of items named wrongly; at most this is the chance that
-    /// there is one.
+    /// Mean number of items with the wrong level, an upper bound on the
+    /// chance of any.
     pub failure: f64,
-    /// The same by the level the items live in, without the last, whose
-    /// items cannot be named wrongly. Empty for strings, where all levels
-    /// suffer alike.
+    /// `failure` by the level of the items, without the last level, which
+    /// has no failures. Empty for strings, where all levels are equal.
     pub failure_by_level: Vec<f64>,
 }
 
-/// A sorted list of strings of `bits` bits (b), each with its level.
+/// Predicts a sorted list of strings of `bits` bits (b), each with its level.
 ///
 /// It fails if two strings are equal: 1-prod(1-i/2^b). The level takes
-/// log2(d) bits, rounded up; "absent" needs none.
+/// log2(d) bits, rounded up; absence takes none.
 ///
 /// ```
 /// use tamis_theory::{crisis::Occupancy, summary};
@@ -125,10 +124,11 @@ pub fn interpolation(table: &Occupancy, bits: u32) -> Result<Prediction> {
     })
 }
 
-/// `cells` in `probes` groups, each with the highest level hashed to it.
+/// Predicts `cells` cells in `probes` groups, each with the highest level
+/// hashed to it.
 ///
-/// Cells that do not divide into groups are left over. A cell has one of
-/// d + 1 values, and [`cells_per_word`] of them share 64 bits.
+/// The remainder of `cells / probes` is unused. A cell has one of d + 1
+/// values, and [`cells_per_word`] of them share 64 bits.
 ///
 /// ```
 /// use tamis_theory::{crisis::Occupancy, summary};
@@ -159,12 +159,12 @@ pub fn type_filter(
     })
 }
 
-/// Filters B_0, B_1, ...: the first of all items, each other of the items
-/// below one more level.
+/// Predicts filters B_0, B_1, ..., one for each level: B_0 holds all items,
+/// B_j the items below level j.
 ///
-/// One for each level. B_0 decides the false positives, the others the
-/// failures: B_j has the items below level j, and those of level j must miss
-/// it. A hash list is charged for the items it has on average.
+/// B_0 determines the false positives, the others the failures: an item of
+/// level j fails if B_j has a false positive for it. The memory of a hash
+/// list is that of its average number of items.
 ///
 /// ```
 /// use tamis_theory::crisis::Occupancy;
@@ -205,8 +205,8 @@ pub fn filter_stack(
     })
 }
 
-/// Items named wrongly at any time by a stack of counting filters, once as
-/// many items were replaced as there are: the stack at the level items of
+/// Items with the wrong level at any time in a stack of counting filters, in
+/// the steady state of replacements: the stack at the level items of
 /// [`crisis::churn`].
 ///
 /// ```
@@ -234,18 +234,18 @@ pub fn churned_stack(
     Ok(below.zip(stay).map(|((f, c), n)| n * f.hit(*c)).sum())
 }
 
-/// How many cells of d + 1 values share 64 bits, for d `levels`.
+/// Number of cells of d + 1 values that share 64 bits, for d `levels`.
 ///
 /// ```
 /// use tamis_theory::summary::cells_per_word;
 ///
-/// // Five levels and "absent": 6^24 is below 2^64.
+/// // Five levels and absence: 6^24 is below 2^64.
 /// assert_eq!(cells_per_word(5), 24);
 /// assert_eq!(cells_per_word(7), 21);
 /// ```
 pub fn cells_per_word(levels: usize) -> u32 {
     let values = levels as f64 + 1.0;
-    // The product of whole numbers, which is exact, against 2^64.
+    // Integers: powers near 2^64 are not exact in `f64`.
     let mut product = 1u128;
     let mut cells = 0;
     while product * (values as u128) <= 1 << 64 {
@@ -258,12 +258,12 @@ pub fn cells_per_word(levels: usize) -> u32 {
     cells
 }
 
-/// Bits of a cell, a share of its word.
+/// Bits of a cell, 64 over [`cells_per_word`].
 fn bits_per_cell(levels: usize) -> f64 {
     64.0 / f64::from(cells_per_word(levels))
 }
 
-/// Bits that tell one of so many levels.
+/// Bits that encode one of `levels` levels.
 fn level_width(levels: usize) -> u32 {
     usize::BITS - levels.saturating_sub(1).leading_zeros()
 }

@@ -1,4 +1,4 @@
-//! The smallest summary within a budget of crises and failures.
+//! Search for the smallest summary within a budget of crises and failures.
 
 use alloc::vec::Vec;
 
@@ -14,19 +14,20 @@ use crate::crisis::{Division, MIN_BUDGET, Occupancy, check_table};
 use crate::crisis::{divide, least_crisis, whole};
 use crate::{Error, Result};
 
-/// Levels considered unless their number is given: beyond eight the cells of
-/// a summary need another bit and the gain is below a percent.
+/// Numbers of levels considered by default: beyond eight the cells of a
+/// summary need another bit and the gain is below 1 %.
 const LEVELS: core::ops::RangeInclusive<u32> = 2..=8;
-/// Numbers of levels that are computed exactly: the best by the heuristic.
+/// Candidates, best by the heuristic, that are computed exactly.
 const FINALISTS: usize = 2;
-/// An estimate so far above the budget that the exact chance is too.
+/// Ratio of estimate to budget above which the exact chance exceeds the
+/// budget too.
 const HOPELESS: f64 = 1e3;
-/// Rounds in which the heuristic is corrected by the exact chance.
+/// Rounds of correcting the heuristic by the exact chance.
 const ROUNDS: usize = 8;
-/// The most of the budget that crises may take in the search.
+/// Largest share of the budget that crises take in the search.
 const CRISIS_SHARE: f64 = 0.9;
 
-/// What a summary is to do.
+/// Requirements of a summary.
 ///
 /// ```
 /// use tamis_theory::summary::{Goal, optimise};
@@ -42,19 +43,19 @@ pub struct Goal {
     pub items: u64,
     /// Buckets of all levels, per item.
     pub buckets_per_item: f64,
-    /// Entries of a bucket, h.
+    /// Entries per bucket, h.
     pub bucket: u32,
-    /// Number of levels, d; the best of 2 to 8 if not given.
+    /// Number of levels, d; `None` for the best of 2 to 8.
     pub choices: Option<u32>,
-    /// The most that the chance of a crisis and the failures may add up to.
+    /// Largest sum of the chance of a crisis and the failures.
     pub budget: f64,
-    /// The most false positives.
+    /// Largest false-positive rate.
     pub max_false_positive: f64,
 }
 
 impl Goal {
-    /// Buckets of one entry, any number of levels, a crisis or failure once
-    /// in 10^9 tables, one percent of false positives.
+    /// Buckets of one entry, any number of levels, a budget of 1e-9, and a
+    /// false-positive rate of at most 0.01.
     ///
     /// ```
     /// use tamis_theory::summary::Goal;
@@ -139,12 +140,12 @@ pub struct StackDesign {
     pub crisis: f64,
     /// B_0, B_1, ...
     pub filters: Vec<Filter>,
-    /// What the stack is predicted to do.
+    /// Memory and error rates of the stack.
     pub prediction: Prediction,
-    /// Bits per item without B_0: what it takes to name levels.
+    /// Bits per item without B_0, which record the levels.
     pub level_bits: f64,
-    /// The same if items named wrongly are recorded, see
-    /// [`super::level_bits_with_exceptions`].
+    /// Bits per item that record the levels if failures are stored as
+    /// exceptions, see [`super::level_bits_with_exceptions`].
     pub level_bits_with_exceptions: f64,
 }
 
@@ -167,11 +168,11 @@ pub struct TypeFilterDesign {
     pub cells: u64,
     /// Cells an item is hashed to, k.
     pub probes: u32,
-    /// What the filter is predicted to do.
+    /// Memory and error rates of the filter.
     pub prediction: Prediction,
 }
 
-/// Levels and the strings that name them.
+/// Levels and the strings that record them.
 ///
 /// ```
 /// use tamis_theory::summary::{Goal, optimise};
@@ -188,7 +189,7 @@ pub struct InterpolationDesign {
     pub crisis: f64,
     /// Bits of a string, without the level.
     pub bits: u32,
-    /// What the list is predicted to do.
+    /// Memory and error rates of the list.
     pub prediction: Prediction,
 }
 
@@ -196,8 +197,8 @@ pub struct InterpolationDesign {
 /// failures and false positives within bounds.
 ///
 /// The sizes come from a search with the heuristic, corrected by the exact
-/// chance of a crisis; what is returned is exact. That nothing is smaller is
-/// the result of a search, not a proof.
+/// chance of a crisis; the predictions returned are exact. The minimum is the
+/// result of a search, without a proof.
 ///
 /// ```
 /// use tamis_theory::summary::{Goal, optimise};
@@ -262,14 +263,15 @@ fn cells(goal: &Goal, buckets: u64) -> Result<TypeFilterDesign> {
     smallest(goal, designs, |design| &design.prediction)
 }
 
-/// Any levels do whose crises leave room for failures.
+/// The smallest list; its memory depends on the levels only through the
+/// budget that crises leave for failures.
 fn strings(goal: &Goal, buckets: u64) -> Result<InterpolationDesign> {
     let n = goal.items as f64;
     let mut best: Option<(u32, Occupancy, u32)> = None;
     let mut lowest = 1.0f64;
     for choices in goal.choices() {
         let levels = least_crisis(goal.items, buckets, choices, goal.bucket)?;
-        // Hopeless even for an estimate that is far off.
+        // Skips the exact chance, which is slow.
         let estimate = goal.division().estimate(&levels);
         if estimate > HOPELESS * goal.budget {
             lowest = lowest.min(estimate);
@@ -315,8 +317,8 @@ fn smallest<T>(
     best.ok_or(Error::Budget { budget: goal.budget, best: 1.0 })
 }
 
-/// The best levels for a few numbers of them, with exact chances that leave
-/// room for failures.
+/// Tables of the best level sizes, for up to [`FINALISTS`] numbers of levels,
+/// whose exact chance of a crisis is below the budget.
 fn finalists(
     goal: &Goal,
     buckets: u64,
@@ -353,8 +355,8 @@ fn finalists(
     Ok(found)
 }
 
-/// Corrects the heuristic by the exact chance until both agree; gives back
-/// the chance if it cannot be kept within the budget.
+/// Corrects the heuristic by the exact chance until both agree. The inner
+/// error is the lowest chance of a crisis, if above the budget.
 fn exact(
     goal: &Goal,
     buckets: u64,
@@ -378,15 +380,15 @@ fn exact(
             }
         }
         let next = crisis / estimate.max(f64::MIN_POSITIVE);
-        // A chance that takes nothing of the budget needs no correction.
+        // A negligible chance needs no correction.
         let settled = crisis < 1e-3 * goal.budget
             || (next / correction - 1.0).abs() < 0.05;
         let hopeless = estimate > HOPELESS * goal.budget;
         if (left > 0.0 && settled) || (left <= 0.0 && hopeless) {
             break;
         }
-        // Smaller levels miss by more, so that what was needed here is not
-        // enough where it leads.
+        // Overcorrects after a failure: the error of the heuristic grows as
+        // the last levels shrink.
         let more = if left > 0.0 { 1.0 } else { 3.0 };
         correction = more * next.clamp(1e-3, 1e200);
     }
@@ -407,7 +409,7 @@ fn sizes(
     divide(buckets as f64, choices, |sizes| {
         let crisis = correction * division.passed_on(sizes, &mut all);
         if crisis > limit {
-            // Beyond any cost, and less so near the limit.
+            // A penalty above any cost, decreasing towards the limit.
             return 1e100 * (1.0 + libm::log(crisis / limit));
         }
         cost(&all, goal.budget - crisis)

@@ -1,4 +1,4 @@
-//! Filters just large enough.
+//! The smallest filters that meet given error rates.
 
 use alloc::vec::Vec;
 
@@ -7,25 +7,27 @@ use super::{Filter, MAX_PROBES};
 use crate::crisis::Occupancy;
 use crate::{Result, check};
 
-/// Probes tried on both sides of the best for filters of any size.
+/// Probes tried on both sides of the estimated optimum.
 const AROUND: u32 = 4;
 
-/// The least part of all failures that a level gets.
+/// Smallest share of the failures allotted to a level.
 const LEAST_PART: f64 = 1e-4;
 
-/// What a filter of cells is to do, by the averages.
+/// Requirements of a filter of cells, with average numbers of items.
 pub(super) struct Target {
-    /// Items in the filter, and the most false positives.
+    /// Items in the filter.
     pub(super) items: f64,
+    /// Largest false-positive rate.
     pub(super) rate: f64,
-    /// Items below the first level, those in it, and how many of those may
-    /// be named wrongly.
+    /// Items below the first level.
     pub(super) below: f64,
+    /// Items in the first level.
     pub(super) stay: f64,
+    /// Most items of the first level with the wrong level.
     pub(super) failures: f64,
 }
 
-/// Cells and probes of the smallest filter by the averages.
+/// Cells and probes of the smallest filter, for average numbers of items.
 pub(super) fn rough_cells(target: &Target) -> (f64, u32) {
     let share = (target.failures / target.stay.max(1e-300)).min(1.0);
     let cells = |probes: u32| {
@@ -37,10 +39,10 @@ pub(super) fn rough_cells(target: &Target) -> (f64, u32) {
     all.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, 1))
 }
 
-/// Cells and probes for [`type_filter`](super::type_filter), as few cells as
-/// will do: at most `max_failures` items are named wrongly on average (up to
-/// all of them), and at most this share of absent keys is taken for present
-/// ones (1e-15 to 0.5).
+/// The fewest cells, and their probes, for
+/// [`type_filter`](super::type_filter) with at most `max_failures` items with
+/// the wrong level on average (up to all items) and a false-positive rate of
+/// at most `max_false_positive` (1e-15 to 0.5).
 ///
 /// ```
 /// use tamis_theory::crisis::Occupancy;
@@ -51,7 +53,7 @@ pub(super) fn rough_cells(target: &Target) -> (f64, u32) {
 /// let (cells, probes) = smallest_type_filter(&table, 2.0, 0.01)?;
 /// let enough = type_filter(&table, cells, probes)?;
 /// assert!(enough.failure <= 2.0 && enough.false_positive <= 0.01);
-/// // One cell less in each group is too few.
+/// // One cell less in each group exceeds a limit.
 /// let fewer = type_filter(&table, cells - u64::from(probes), probes)?;
 /// assert!(fewer.failure > 2.0 || fewer.false_positive > 0.01);
 /// # Ok::<(), tamis_theory::Error>(())
@@ -67,14 +69,13 @@ pub fn smallest_type_filter(
     Ok((cells, probes))
 }
 
-/// Filters for [`filter_stack`](super::filter_stack), as small as will do: at
-/// most `max_failures` items are named wrongly on average (up to all of
-/// them), and at most this share of absent keys is taken for present ones
-/// (1e-15 to 0.5).
+/// The smallest filters for [`filter_stack`](super::filter_stack) with at most
+/// `max_failures` items with the wrong level on average (up to all items) and
+/// a false-positive rate of at most `max_false_positive` (1e-15 to 0.5).
 ///
-/// Each level may fail in proportion to the items below it, which is best
-/// where there are many; where there are next to none, a little more costs
-/// nothing and keeps the filter within reason.
+/// The failures of a level are proportional to the items below it, the
+/// optimum for many items. Levels above next to no items get a minimum share,
+/// which costs nothing and limits the size of their filters.
 ///
 /// ```
 /// use tamis_theory::crisis::Occupancy;
@@ -85,7 +86,7 @@ pub fn smallest_type_filter(
 /// let filters = smallest_filter_stack(&table, 2.0, 0.01)?;
 /// let enough = filter_stack(&table, &filters)?;
 /// assert!(enough.failure <= 2.0 && enough.false_positive <= 0.01);
-/// // Little of what is allowed is left.
+/// // Nearly all of the failures allowed.
 /// assert!(enough.failure > 1.9);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
@@ -114,7 +115,7 @@ fn cells(table: &Occupancy, failures: f64, rate: f64) -> (u64, u32) {
         (0..levels - 1).filter_map(each).sum::<f64>()
     };
     let n = table.items() as f64;
-    // Those below the last level are nowhere.
+    // Items below the last level are not in the table.
     let below = if levels > 1 { table.passed_on()[1] } else { 0.0 };
     let stay = n - below;
     let target = Target { items: n, rate, below, stay, failures };
@@ -137,7 +138,7 @@ fn stack(table: &Occupancy, failures: f64, rate: f64) -> Vec<Filter> {
     let passed_on = table.passed_on();
     let below = &passed_on[1..passed_on.len() - 1];
     let total: f64 = below.iter().sum();
-    // Not even one item may get below the first level.
+    // `total` may be 0: no item below the first level.
     let more = (LEAST_PART * total).max(f64::MIN_POSITIVE);
     let parts = total + more * below.len() as f64;
     for (level, passed) in below.iter().enumerate() {
@@ -158,7 +159,7 @@ fn stack(table: &Occupancy, failures: f64, rate: f64) -> Vec<Filter> {
     filters
 }
 
-/// The number of probes near `probes` with the fewest cells.
+/// The fewest cells for numbers of probes near `probes`.
 fn around(probes: u32, group: impl Fn(u32) -> f64) -> (u64, u32) {
     let probes = probes.clamp(1, MAX_PROBES);
     let first = probes.saturating_sub(AROUND).max(1);
@@ -168,8 +169,8 @@ fn around(probes: u32, group: impl Fn(u32) -> f64) -> (u64, u32) {
     best.map_or((1, 1), |(cells, k)| (cells as u64, k))
 }
 
-/// The smallest group from `least` on that is large enough: doubled until
-/// it is, then halved.
+/// The smallest whole group from `least` on that is large enough, by growing
+/// steps and bisection.
 fn smallest_group(least: f64, enough: impl Fn(f64) -> bool) -> f64 {
     if enough(least) {
         return least;
@@ -191,7 +192,7 @@ fn smallest_group(least: f64, enough: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// Cells of a group at which so many items lead to this rate, not whole.
+/// Cells of a group, not whole, at which `items` items give `rate`.
 fn group(items: f64, rate: f64, probes: u32) -> f64 {
     let fill = libm::pow(rate, 1.0 / f64::from(probes));
     if fill >= 1.0 {
@@ -200,7 +201,7 @@ fn group(items: f64, rate: f64, probes: u32) -> f64 {
     -1.0 / libm::expm1(libm::log1p(-fill) / items.max(1e-9))
 }
 
-/// The same, whole and not above the rate for all rounding.
+/// [`group`] rounded up, with a computed rate of at most `rate`.
 fn whole_group(items: f64, rate: f64, probes: u32) -> f64 {
     let near = libm::ceil(group(items, rate, probes));
     if group_hit(near, probes, items) > rate { near + 1.0 } else { near }
@@ -212,8 +213,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn awkward_tables_get_filters_that_keep_to_the_goals() {
-        // One item, one level, levels without an item, most items below.
+    fn filters_of_degenerate_tables_meet_their_targets() {
+        // One item; one level; levels without items; most items below.
         let cases: [(u64, &[u64]); 5] = [
             (1, &[2, 2]),
             (1, &[1]),
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_goals_are_errors() {
+    fn targets_out_of_range_are_errors() {
         let table = Occupancy::new(100, &[190, 65, 25], 1).unwrap();
         for (failures, rate) in [
             (0.0, 0.01),

@@ -1,14 +1,14 @@
-//! One block.
+//! One fingerprint block.
 
 use crate::Result;
 use crate::check;
 
 /// One fingerprint block: an index of one bit per chain, then an array that
-/// its entries share out.
+/// is divided among the entries.
 ///
-/// A key names a chain and a remainder. With X entries each takes one bit
-/// that ends its chain and as many bits of its remainder as fit; the first
-/// `A mod X` have one bit more than the others.
+/// The hash of a key gives a chain and a remainder. Each of X entries has one
+/// bit that marks the end of a chain and the first bits of its remainder, in
+/// all `A / X` bits; the first `A mod X` entries have one bit more.
 ///
 /// ```
 /// use tamis_theory::tinyset::Block;
@@ -22,17 +22,17 @@ use crate::check;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// B: all bits of the block.
+    /// B: bits of the block.
     pub block_bits: u32,
-    /// L: chains, and bits of the index.
+    /// L: chains, one index bit each.
     pub chains: u32,
-    /// Bits beside index and array: none if keys are only added, one to
-    /// tell freed slots or a block that spilled.
+    /// Bits beside index and array: none if keys are only added, one to mark
+    /// freed slots or a block that spilled.
     pub flag_bits: u32,
-    /// An extra bit of 0 says nothing, as in a block that gives up keys:
-    /// the key that moved into the wider slot had no such bit to give.
+    /// Whether an extra bit of 0 matches both values, as in a block with
+    /// removals: a key that moved into a wider slot has no extra bit.
     pub wildcard: bool,
-    /// R: the longest remainder a key has.
+    /// R: length of the whole remainder.
     pub remainder_bits: u32,
 }
 
@@ -43,12 +43,12 @@ impl Block {
     /// ```
     /// use tamis_theory::tinyset::Block;
     ///
-    /// // A nearly empty block cannot use its array: 7 entries of 64 bits.
+    /// // A nearly empty block leaves bits unused: 7 entries of 64 bits.
     /// assert_eq!(Block::new(512, 64).widths(7), (Block::REMAINDER_BITS, 0));
     /// ```
     pub const REMAINDER_BITS: u32 = 26;
 
-    /// A block that keys are only added to.
+    /// A block without removals.
     ///
     /// ```
     /// use tamis_theory::tinyset::Block;
@@ -68,8 +68,8 @@ impl Block {
         }
     }
 
-    /// The same block, from which keys can be removed: one bit tells freed
-    /// slots apart, and an extra bit counts only if it is 1.
+    /// The same block with removals: one flag bit marks freed slots, and an
+    /// extra bit is compared only if it is 1.
     ///
     /// ```
     /// use tamis_theory::tinyset::Block;
@@ -84,7 +84,7 @@ impl Block {
         Block { flag_bits: 1, wildcard: true, ..self }
     }
 
-    /// A: bits of the array, B - L - `flag_bits`, or none.
+    /// A: bits of the array, B - L - `flag_bits`, or 0.
     ///
     /// ```
     /// use tamis_theory::tinyset::Block;
@@ -128,7 +128,7 @@ impl Block {
     /// assert_eq!(block.widths(56), (7, 0));
     /// assert_eq!(block.widths(57), (6, 49));
     /// assert_eq!(block.widths(448), (0, 0));
-    /// // No entry has less than the bit that ends its chain.
+    /// // Every entry needs the bit that marks the end of a chain.
     /// assert_eq!(block.widths(449), (0, 0));
     /// assert_eq!(block.widths(0), (26, 0));
     /// ```
@@ -143,17 +143,17 @@ impl Block {
         }
         let base = array / entries - 1;
         if base >= self.remainder_bits {
-            // What the remainders cannot fill stays unused.
+            // Bits beyond the whole remainders stay unused.
             return (self.remainder_bits, 0);
         }
         (base, array % entries)
     }
 
-    /// Chance that a block of so many entries answers "maybe" to a key that
-    /// is not in it, exact: one minus the chance that no entry matches.
+    /// False-positive rate of a block with `entries` entries, exact: one
+    /// minus the chance that no entry matches.
     ///
-    /// More entries than the array has bits cannot be written down: such a
-    /// block answers "maybe" to everything.
+    /// 1 for more entries than array bits: such a block cannot store them and
+    /// answers "maybe" to every key.
     ///
     /// ```
     /// use tamis_theory::tinyset::Block;
@@ -171,7 +171,7 @@ impl Block {
         }
         let (base, extended) = self.widths(entries);
         let plain = entries - extended;
-        none_spared(self.matches(base), extended, plain)
+        some_match(self.matches(base), extended, plain)
     }
 
     /// Chances that an entry with the extra bit, and one without, matches.
@@ -199,7 +199,7 @@ impl Block {
         rate(self.chains, base, 0, entries)
     }
 
-    /// The block, if it has a chain and room for an entry.
+    /// Checks that the block has a chain and room for an entry.
     pub(super) fn check(self) -> Result<Self> {
         let all = check::in_range(
             "block_bits",
@@ -216,49 +216,48 @@ impl Block {
     }
 }
 
-/// The smallest block that still holds more than its own index.
+/// The smallest block with room beside its index.
 const MIN_BLOCK_BITS: f64 = 32.0;
-/// As large as any block here; need not be a power of two, because the
-/// paper also fixes the array and lets the block follow.
+/// The largest block of any filter here. Sizes need not be powers of two: the
+/// paper also fixes the array and derives the block.
 const MAX_BLOCK_BITS: f64 = 4096.0;
 
-/// Chance that a block answers "maybe" to a key that is not in it, when
-/// `extended` entries keep `base` + 1 bits of their remainder and `plain`
-/// keep `base`.
+/// False-positive rate of a block in which `extended` entries keep `base` + 1
+/// bits of their remainder and `plain` entries keep `base`.
 ///
-/// For blocks whose widths are not those of their number of entries: a
-/// block that once held more keeps the widths it had then.
+/// For blocks whose widths do not follow from the number of entries: a block
+/// that lost entries keeps the widths of its fullest time.
 ///
 /// ```
 /// use tamis_theory::tinyset::{Block, rate};
 ///
 /// let block = Block::new(512, 64);
 /// assert_eq!(rate(64, 10, 8, 32), block.fpr(40));
-/// // Ten keys left of the forty.
+/// // Ten keys of forty, at the widths of forty.
 /// assert!(rate(64, 10, 8, 2) > 1e4 * block.fpr(10));
 /// assert_eq!(rate(64, 10, 0, 0), 0.0);
 /// ```
 #[must_use]
 pub fn rate(chains: u32, base: u32, extended: u32, plain: u32) -> f64 {
     let one = one_match(chains, base);
-    none_spared([0.5 * one, one], extended, plain)
+    some_match([0.5 * one, one], extended, plain)
 }
 
-/// Chance that an entry of `base` bits matches a key that is not in it.
+/// Chance that an entry of `base` bits matches a key that is not in the block.
 pub(super) fn one_match(chains: u32, base: u32) -> f64 {
-    // Nothing is known of a key without chains: it is in the only one.
+    // Without an index the block is one chain.
     libm::exp2(-f64::from(base)) / f64::from(chains.max(1))
 }
 
-/// One minus the chance that nothing matches.
-pub(super) fn none_spared(
+/// Chance that at least one entry matches.
+pub(super) fn some_match(
     [long, short]: [f64; 2],
     extended: u32,
     plain: u32,
 ) -> f64 {
     let mut log = 0.0;
     for (chance, entries) in [(long, extended), (short, plain)] {
-        // Nothing times the logarithm of nothing is not a number.
+        // 0 * ln(0) would be NaN.
         if entries > 0 {
             log += f64::from(entries) * libm::log1p(-chance);
         }

@@ -1,18 +1,18 @@
-//! What a filter becomes when it is merged, folded, grown or kept in use.
+//! Filters after merging, folding, growing, or replacing keys.
 //!
-//! Remainders are cut so that short ones are beginnings of long ones. That
-//! makes merging and folding the same as inserting anew, and lets a filter
-//! grow at the price of one bit of every fingerprint.
+//! A short remainder is a prefix of the long one. Merging and folding are
+//! therefore equivalent to inserting all keys again, and a filter doubles at
+//! the price of one bit of every fingerprint.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::block::{Block, none_spared};
+use super::block::{Block, some_match};
 use super::predict;
 use crate::load::Load;
 use crate::{Prediction, Result, check};
 
-/// Beyond this the chances of a block no longer fit in a few megabytes.
+/// Beyond this load the table of a block exceeds a few megabytes.
 const MAX_LOAD: f64 = 256.0;
 /// Chances below this are dropped.
 const NEGLIGIBLE: f64 = 1e-18;
@@ -20,9 +20,9 @@ const NEGLIGIBLE: f64 = 1e-18;
 /// Predicts the union of two filters of the same geometry and hash, by their
 /// mean loads.
 ///
-/// A block of the union holds the entries of both. They are as long as in a
-/// filter that was given all keys one by one, so this is [`predict`] at the
-/// sum of the loads.
+/// A block of the union holds the entries of both, at the width of a filter
+/// into which all keys were inserted. This is [`predict`] at the sum of the
+/// loads.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -33,15 +33,15 @@ const NEGLIGIBLE: f64 = 1e-18;
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn merged(block: Block, a: f64, b: f64) -> Result<Prediction> {
-    // Also refuses a load that only the other one makes up for.
+    // Each load must be in range, not only the sum.
     predict(block, check::load(a)? + check::load(b)?)
 }
 
-/// Predicts a filter that was folded in half, by its load before.
+/// Predicts a filter folded in half, by its load before.
 ///
-/// Two blocks become one; the address bit that told them apart becomes the
-/// first bit of every fingerprint, so nothing is lost but the memory. This
-/// is [`predict`] at twice the load.
+/// Two blocks become one. The address bit that distinguished them becomes the
+/// first bit of every fingerprint, so no information is lost. This is
+/// [`predict`] at twice the load.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -55,14 +55,15 @@ pub fn folded(block: Block, load: f64) -> Result<Prediction> {
     predict(block, 2.0 * check::load(load)?)
 }
 
-/// Predicts the false-positive rate right after the last of so many
-/// doublings, each made when the mean load was `load` again.
+/// Predicts the false-positive rate right after the last of `doublings`
+/// doublings, each made at the mean load `load`.
 ///
-/// A doubling itself changes nothing. An entry of s bits hands its first one
-/// to the address and matches twice as often, in half as many lookups: with
-/// half of X entries on each side, the mean of (1-2p)^Y over Y is (1-p)^X.
-/// (Once in a while an extra bit finds no wider slot in its half; that is
-/// not counted.) What costs is filling up again, see [`refilled`].
+/// A doubling does not change the rate. The first bit of each fingerprint
+/// becomes an address bit, so an entry matches twice as often in half of the
+/// lookups: with half of X entries on each side, the mean of (1-2p)^Y over Y
+/// is (1-p)^X. (Rarely an extra bit has no wider slot in its half; this is
+/// not modelled.) The rate grows only while the filter fills up again, see
+/// [`refilled`].
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -81,17 +82,17 @@ pub fn grown(block: Block, load: f64, doublings: u32) -> Result<f64> {
     refilled(block, load, doublings.saturating_sub(1))
 }
 
-/// Predicts the false-positive rate of a filter that was doubled so many
-/// times, each time when its mean load was `load`, and has that load again.
+/// Predicts the false-positive rate of a filter that was doubled `doublings`
+/// times, each time at the mean load `load`, and has that load again.
 ///
-/// A block never widens its fingerprints: they have the width of the fullest
-/// time the block or one of its ancestors had, less a bit for each doubling
-/// since. About twice the rate for each doubling.
+/// A block never widens its fingerprints: their width is that of the fullest
+/// time of the block or one of its ancestors, less one bit for each doubling
+/// since. Each doubling about doubles the rate.
 ///
-/// Loads and widths are exact for a block that tells freed slots from used
-/// ones ([`Block::removable`]) and spreads its array over as few slots as
-/// those widths allow. How many of the entries in the wider slots do have a
-/// bit for it is an estimate; the result is within 2 % of a simulation.
+/// Loads and widths are exact for a block that marks freed slots
+/// ([`Block::removable`]) and divides its array into the fewest slots those
+/// widths allow. The share of entries in wider slots that have the extra bit
+/// is an estimate; the result is within 2 % of a simulation.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -123,9 +124,10 @@ struct Family {
     block: Block,
     /// `chance[w][x]`.
     chance: Vec<Vec<f64>>,
-    /// The same times the entries that have the extra bit.
+    /// `extra[w][x]`: `chance[w][x]` times the mean number of entries that
+    /// have the extra bit.
     extra: Vec<Vec<f64>>,
-    /// Chance of more entries than are kept track of.
+    /// Chance of more than `most` entries.
     crowded: f64,
     /// Arrivals from one doubling to the next.
     arrivals: Vec<f64>,
@@ -159,14 +161,14 @@ impl Family {
 
     /// Wider slots of a block with fingerprints of `w` bits and x entries.
     fn extended(&self, w: usize, x: usize) -> f64 {
-        // The fewest slots that have no more bits than the fingerprints.
+        // The fewest slots of base width at most `w`.
         let array = self.block.array_bits();
         let slots = (array / (w as u32 + 2) + 1).max(x as u32);
         let (_, extended) = self.block.widths(slots);
         f64::from(extended.min(x as u32))
     }
 
-    /// Every block becomes two.
+    /// Splits every block in two.
     fn double(&mut self) {
         let nothing = vec![vec![0.0; self.most + 1]; self.chance.len()];
         let (mut chance, mut extra) = (nothing.clone(), nothing);
@@ -176,7 +178,7 @@ impl Family {
                     continue;
                 }
                 let known = self.extra[w][x];
-                // Without a bit to tell the side, an entry goes to both.
+                // An entry without a bit goes to both halves.
                 let Some(less) = w.checked_sub(1) else {
                     chance[0][x] += mass;
                     extra[0][x] += known;
@@ -194,7 +196,7 @@ impl Family {
         (self.chance, self.extra) = (chance, extra);
     }
 
-    /// As many new keys arrive as there are.
+    /// Inserts new keys until the load is `load` again.
     fn fill(&mut self) {
         let nothing = vec![vec![0.0; self.most + 1]; self.chance.len()];
         let (mut chance, mut extra) = (nothing.clone(), nothing);
@@ -214,12 +216,13 @@ impl Family {
                     let natural = self.block.widths(all as u32).0 as usize;
                     let width = w.min(natural);
                     chance[width][all] += mass * part;
-                    // Old entries in the wider slots have the bit if they
-                    // had it before; those that do are in front.
+                    // Old entries with the extra bit come first, so they
+                    // get the wider slots.
                     let wide = self.extended(width, all);
                     let share = wide / (all as f64).max(1.0);
                     let old = if width < w {
-                        // All had this bit, now the extra one.
+                        // Every old entry has the next bit, now the extra
+                        // one.
                         x as f64 * share
                     } else {
                         known.min(x as f64 * share)
@@ -255,10 +258,11 @@ impl Family {
     }
 }
 
-/// One chain whose entries have no bit: everything matches.
+/// Just below 1: entries of 0 bits in a single chain match every key, and
+/// ln(0) would be infinite.
 const NEARLY: f64 = 1.0 - 1e-16;
 
-/// P(N = 0), P(N = 1), ... until it no longer matters.
+/// P(N = 0), P(N = 1), ... down to [`NEGLIGIBLE`].
 fn chances(mean: f64) -> Vec<f64> {
     let load = Load::poisson_from_zero(mean);
     let mut all = vec![0.0; load.first];
@@ -268,7 +272,7 @@ fn chances(mean: f64) -> Vec<f64> {
     all
 }
 
-/// A filter in which keys have been replaced.
+/// A filter some of whose keys were replaced.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -282,19 +286,18 @@ fn chances(mean: f64) -> Vec<f64> {
 pub struct Churned {
     /// Chance that a key never inserted is reported as present.
     pub fpr: f64,
-    /// Slots kept for keys that are gone, for each key that is there.
+    /// Slots of removed keys, per key present.
     pub freed_slots: f64,
 }
 
 /// Section 3.5 and Figure 15: predicts a filter with removals after
-/// `replaced` times as many keys as it holds were replaced, one by one and
-/// chosen at random.
+/// `replaced` n of its n keys were replaced, one by one, each chosen at
+/// random.
 ///
-/// The keys of a block come and go, and its fingerprints keep the width of
-/// the most it ever held. Exact but for one thing: a key that a removal
-/// moves into a wider slot has no bit for it, which is not followed; a
-/// simulation gives up to 2 % more. To remove always the oldest key costs 1
-/// to 7 % more than this (more keys of a block go at a time).
+/// The fingerprints of a block keep the width of its fullest time. Exact
+/// except for keys that a removal moves into a wider slot, for which they
+/// have no extra bit: a simulation gives up to 2 % more. Removing the oldest
+/// key each time costs 1 to 7 % more (more keys of a block leave at a time).
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -312,9 +315,9 @@ pub fn churned(block: Block, load: f64, replaced: f64) -> Result<Churned> {
     let load = check::in_range("load", load, 1e-6, MAX_LOAD)?;
     check::in_range("replaced", replaced, 0.0, 20.0)?;
     let mut peaks = Peaks::new(load);
-    // In time `replaced`, every key is removed at rate one and keys arrive
-    // at rate `load`. Steps come at one rate for all blocks, and some of
-    // them do nothing.
+    // During the time `replaced` every key is removed at rate 1 and keys
+    // arrive at rate `load`. Uniformisation: all blocks step at one rate, and
+    // some steps leave the block as it is.
     let rate = load + peaks.most() as f64;
     let steps = Load::poisson(rate * replaced);
     let mut sum = Peaks::none(peaks.most());
@@ -334,11 +337,11 @@ pub fn churned(block: Block, load: f64, replaced: f64) -> Result<Churned> {
     Ok(sum.weigh(block, load))
 }
 
-/// Blocks by the most entries they ever had, and those they have.
+/// Blocks by their largest and their current number of entries.
 struct Peaks {
     /// `chance[z][x]`, x from 0 to z.
     chance: Vec<Vec<f64>>,
-    /// Room for one row.
+    /// Buffer for one row.
     next: Vec<f64>,
     /// 0, 1, 2, ...
     counts: Vec<f64>,
@@ -347,8 +350,8 @@ struct Peaks {
 impl Peaks {
     fn new(load: f64) -> Self {
         let first = chances(load);
-        // A block passes this many entries less than once in 1e11 times its
-        // keys are replaced; the fullest take no more.
+        // A block exceeds `most` entries less than once in 1e11
+        // replacements of its keys; a block at `most` refuses arrivals.
         let rare = |p: &f64| *p > 1e-14;
         let most = first.iter().rposition(rare).map_or(8, |i| i + 8);
         let mut peaks = Self::none(most);
@@ -376,10 +379,10 @@ impl Peaks {
         }
     }
 
-    /// A key arrives, one goes, or nothing happens.
+    /// One step: an arrival, a removal, or neither.
     fn step(&mut self, load: f64, rate: f64) {
         let (up, each) = (load / rate, 1.0 / rate);
-        // What passes its peak starts the next row.
+        // Blocks that exceed their peak move to the next row.
         let mut higher = 0.0;
         for (z, row) in self.chance.iter_mut().enumerate() {
             let passes = row[z] * up;
@@ -414,7 +417,7 @@ impl Peaks {
                     1.0
                 } else {
                     let long = extended.min(x);
-                    none_spared(matches, long, x - long)
+                    some_match(matches, long, x - long)
                 };
                 fpr += chance * rate;
                 slots += chance * z as f64;

@@ -1,11 +1,10 @@
-//! TinySet: blocks of fingerprints that grow shorter as a block fills.
+//! TinySet: blocks of fingerprints that become shorter as a block fills.
 //!
-//! Every key lives in one block of one cache line. The block shares its bits
-//! among its keys, so that a block with few keys is accurate and one with
-//! many is not, but no key is ever refused. Sections are those of Einziger
-//! and Friedman, *TinySet: An Access Efficient Self Adjusting Bloom Filter
-//! Construction*; where a formula differs from the printed one, the text
-//! beside it says so.
+//! Every key lives in one block of one cache line. The block divides its bits
+//! among its keys: its rate rises with its load, but it never refuses a key.
+//! Section numbers are those of Einziger and Friedman, *TinySet: An Access
+//! Efficient Self Adjusting Bloom Filter Construction*. Deviations from the
+//! printed formulas are noted beside the code.
 //!
 //! ```
 //! use tamis_theory::{blocked, tinyset};
@@ -50,13 +49,13 @@ pub fn predict(block: Block, load: f64) -> Result<Prediction> {
     Ok(one_read(bits_per_key, fpr))
 }
 
-/// Predicts a filter of so few blocks that their loads are binomial.
+/// Predicts a filter of `blocks` blocks, whose loads are binomial.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
 ///
 /// let line = Block::new(512, 64);
-/// // One block has no imbalance to pay for.
+/// // A single block has no imbalance.
 /// let one = tinyset::predict_finite(line, 1, 40)?;
 /// let many = tinyset::predict_finite(line, 1000, 40_000)?;
 /// assert_eq!(one.fpr, line.fpr(40));
@@ -78,10 +77,10 @@ pub fn predict_finite(
 
 /// Finds the smallest memory that reaches a false-positive rate.
 ///
-/// The result never exceeds `target`, and `bits_per_key` is within 1e-12 of
-/// the smallest that does not. Fails with [`Error::Unreachable`] when not
-/// even nearly empty blocks get there, because remainders end at
-/// [`Block::remainder_bits`].
+/// The rate is at most `target`, and `bits_per_key` is within 1e-12 of the
+/// smallest with such a rate. Fails with [`Error::Unreachable`] if even nearly
+/// empty blocks exceed `target`, because remainders have at most
+/// [`Block::remainder_bits`] bits.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -96,7 +95,7 @@ pub fn for_fpr(block: Block, target: f64) -> Result<Prediction> {
     let target = check::target(target)?;
     let bits = f64::from(block.block_bits);
     let most = Load::poisson(bits / MIN_BITS_PER_KEY).max();
-    // More entries than the array has bits: the chance is one for good.
+    // The rate is 1 from `array_bits` + 1 entries on.
     let rates: Vec<f64> =
         (0..=most).map(|entries| block.fpr(entries as u32)).collect();
     let at = |bits_per_key: f64| {
@@ -106,9 +105,10 @@ pub fn for_fpr(block: Block, target: f64) -> Result<Prediction> {
     search::least_memory(at, target)
 }
 
-/// The number of chains that needs the least memory, and that memory.
+/// The number of chains that needs the least memory, and its prediction.
 ///
-/// Fewer keys in a block want fewer chains: long fingerprints take the bits.
+/// Blocks with fewer keys have fewer chains: their bits go to longer
+/// fingerprints.
 ///
 /// ```
 /// use tamis_theory::tinyset;
@@ -123,7 +123,7 @@ pub fn best_chains(block_bits: u32, target: f64) -> Result<(u32, Prediction)> {
     Block::new(block_bits, 1).check()?;
     check::target(target)?;
     let most = block_bits.saturating_sub(2).max(1);
-    // The curve has one valley: ever finer steps around the best so far.
+    // Memory has one minimum in `chains`: finer steps around the best.
     let mut step = (block_bits / 16).max(1);
     let (mut low, mut high) = (1, most);
     let mut best: Option<(u32, Prediction)> = None;
@@ -158,13 +158,13 @@ pub fn best_chains(block_bits: u32, target: f64) -> Result<(u32, Prediction)> {
     }
 }
 
-/// Section 4.1: the memory of a single block so large that nothing depends
-/// on chance, or of blocks that all hold the same, by keys per chain.
+/// Section 4.1: bits per key of one very large block, or of blocks with
+/// equal loads, by keys per chain.
 ///
-/// With one key per chain the index takes two bits of each key, and the
-/// whole is log2(1/`target`) + 2 if that leaves fingerprints of one width.
-/// Fewer are better: 1.914 bits at ln 2, because two chains of one key are
-/// told apart by the index and one chain of two is not.
+/// With one key per chain the index takes two bits of each key, and the total
+/// is log2(1/`target`) + 2 if all fingerprints have one width. Fewer keys per
+/// chain are better: the overhead is 1.914 bits at ln 2, because the index
+/// distinguishes keys of two chains but not those of one.
 ///
 /// ```
 /// use tamis_theory::tinyset;
@@ -178,10 +178,10 @@ pub fn best_chains(block_bits: u32, target: f64) -> Result<(u32, Prediction)> {
 /// ```
 pub fn single_block(keys_per_chain: f64, target: f64) -> Result<f64> {
     let mean = check::in_range("keys_per_chain", keys_per_chain, 1e-3, 1e3)?;
-    // The number of matches is Poisson with this mean.
+    // Mean of the Poisson number of matches.
     let matches = -libm::log1p(-check::target(target)?);
     let base = libm::floor(libm::log2(mean / matches)).max(0.0);
-    // The share of entries with one bit more makes up for the rest.
+    // `2 rest` is the share of entries with one more bit.
     let rest = 1.0 - matches * libm::exp2(base) / mean;
     Ok(1.0 / mean + 1.0 + base + (2.0 * rest).max(0.0))
 }
@@ -190,9 +190,9 @@ pub fn single_block(keys_per_chain: f64, target: f64) -> Result<f64> {
 /// loads.
 ///
 /// An upper bound on the rate of [`predict`]: 0.1 % above it at 1e-3, 4 % at
-/// 0.06. In print, the number of balls and of bins are exchanged in the
-/// binomial of 4.2, and the second sum of 4.3 runs over the wrong loads:
-/// entries that the extra bit makes S bits long are in blocks of base S - 1.
+/// 0.06. Misprints of the paper: the binomial of 4.2 exchanges balls and bins,
+/// and the second sum of 4.3 runs over the wrong loads. Entries that have S
+/// bits with the extra bit are in blocks of base S - 1.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -210,7 +210,7 @@ pub fn union_bound(block: Block, load: f64) -> Result<f64> {
 /// Section 4.2: the rate of blocks whose entries all have the base width, so
 /// that `A mod X` bits stay unused.
 ///
-/// Exact, as [`predict`]; in print it is the sum of chances.
+/// Exact, like [`predict`]; the paper gives the sum of chances.
 ///
 /// ```
 /// use tamis_theory::tinyset::{self, Block};
@@ -229,21 +229,20 @@ pub fn one_size(block: Block, load: f64) -> Result<f64> {
 /// than `limit` keys.
 ///
 /// A filter of n blocks has such a block with at most n times that chance.
-/// In print, the binomial tail has the mean where the number of all keys
-/// belongs.
+/// The paper's binomial tail has the mean in place of the number of all
+/// keys.
 ///
 /// ```
 /// use tamis_theory::tinyset;
 ///
-/// // In print: less than -13 and -23.
+/// // In the paper: less than -13 and -23.
 /// assert!((tinyset::overflow_tail(64.0, 127)? + 11.90).abs() < 0.01);
 /// assert!((tinyset::overflow_tail(64.0, 255)? + 72.22).abs() < 0.01);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn overflow_tail(load: f64, limit: u32) -> Result<f64> {
     let load = check::load(load)?;
-    // From the largest chance of the tail down in both directions, so that
-    // neither the chances nor their sum underflow.
+    // Sums outwards from the largest term of the tail to avoid underflow.
     let first = f64::from(limit) + 1.0;
     let top = first.max(libm::floor(load));
     let mut sum = 1.0;
@@ -266,14 +265,14 @@ pub fn overflow_tail(load: f64, limit: u32) -> Result<f64> {
 
 fn mean(load: &Load, rate: impl Fn(u32) -> f64) -> f64 {
     let rates = load.chance.iter().enumerate().map(|(i, chance)| {
-        // Loads are far below the range of the cast.
+        // Loads are far below `u32::MAX`.
         chance * rate((load.first + i) as u32)
     });
     rates.sum()
 }
 
 fn one_read(bits_per_key: f64, fpr: f64) -> Prediction {
-    // Chances that add up to one may exceed it by rounding.
+    // Rounding may put the sum above 1.
     let fpr = fpr.min(1.0);
     Prediction {
         bits_per_key,

@@ -1,14 +1,14 @@
-//! Points on a circle around zero.
+//! Equally spaced points on a circle around zero.
 
 use core::f64::consts::PI;
 use core::ops::RangeInclusive;
 
-/// Deviations beyond which an integrand is negligible.
+/// Standard deviations beyond which an integrand is negligible.
 pub(super) const ARC: f64 = 8.8;
-/// Circles of so few points are summed as a whole.
+/// Circles of at most `WHOLE` points are summed whole.
 const WHOLE: i64 = 256;
 
-/// Equally spaced points on a circle, of which an arc matters.
+/// Equally spaced points on a circle, and the arc that is summed.
 pub(in crate::crisis) struct Circle {
     pub(super) n: i64,
     /// Half the arc, in points.
@@ -16,12 +16,12 @@ pub(in crate::crisis) struct Circle {
 }
 
 impl Circle {
-    /// At least so many points, for an integrand that falls like that of a
-    /// count of this variance: e^(-2 variance sin^2(angle/2)).
+    /// A circle of at least `points` points, for an integrand that decays as
+    /// e^(-2 variance sin^2(angle/2)).
     pub(in crate::crisis) fn new(points: f64, variance: f64) -> Self {
         let n = libm::ceil(points) as i64;
         let sin = 0.5 * ARC / libm::sqrt(variance.max(1e-300));
-        // A few large groups of items make the integrand come back.
+        // The integrand of few items has further peaks.
         let sin = if n <= WHOLE { 1.0 } else { sin.min(1.0) };
         let angle = 2.0 * libm::asin(sin);
         let arc = libm::ceil(angle / (2.0 * PI) * n as f64);
@@ -44,7 +44,7 @@ impl Circle {
     pub(in crate::crisis) fn around(&self, angle: f64) -> RangeInclusive<i64> {
         let middle = libm::round(angle / (2.0 * PI) * self.points()) as i64;
         if 2 * self.arc + 1 >= self.n {
-            // All of them, once.
+            // All points, once.
             let first = middle - self.n / 2;
             first..=first + self.n - 1
         } else {
@@ -52,7 +52,7 @@ impl Circle {
         }
     }
 
-    /// From the arc around one angle to that around another, each point
+    /// The points from the arc around `from` to the arc around `to`, each
     /// once.
     pub(super) fn between(&self, [from, to]: [f64; 2]) -> RangeInclusive<i64> {
         let start = *self.around(from).start();
@@ -60,13 +60,13 @@ impl Circle {
         start..=end.min(start + self.n - 1)
     }
 
-    /// The upper half of the arc around 0; the lower is its mirror image.
+    /// The upper half of the arc around 0; the lower half is its conjugate.
     pub(super) fn half(&self) -> RangeInclusive<i64> {
         0..=self.arc.min(self.n / 2)
     }
 }
 
-/// ln(a! / (m x)^a), in a form in which large numbers do not cancel.
+/// ln(a! / (m x)^a), by Stirling's series so that large terms do not cancel.
 pub(in crate::crisis) fn log_over_power(a: usize, m: f64, x: f64) -> f64 {
     if a == 0 {
         return 0.0;

@@ -1,22 +1,22 @@
-//! What a level of buckets of any size passes on, by numerical inversion.
+//! Items passed on by a level of buckets of any size, by numerical inversion.
 //!
 //! The chance that a items in m buckets pass c on is a coefficient of the
-//! power of a generating function ([`super::bucket`]), and a coefficient is
-//! an integral over two circles. Seen from the saddle point the integrand is
-//! nearly Gaussian, so that sums over some forty points of each circle give
-//! all digits. Three devices keep the small chances accurate:
+//! power of a generating function ([`super::bucket`]), hence an integral over
+//! two circles. Around the saddle point the integrand is nearly Gaussian, so
+//! sums over about forty points of each circle give all digits. Three
+//! techniques keep small chances accurate:
 //!
-//! * *tilting*: circles through a saddle point at c give the chances near c
-//!   relative to the one of c, not to the largest of all. A ladder of tilts
-//!   covers the law;
-//! * *chunks*: the number of arrivals is random too, and is treated in
-//!   pieces that one radius serves;
-//! * only the arc on which the integrand is not negligible is summed, and
-//!   the whole circle where few buckets, or few that pass anything on, keep
-//!   it from falling.
+//! * *tilting*: circles through the saddle point of c give the chances near c
+//!   with an error relative to that of c, not to the largest of all. A ladder
+//!   of tilts covers the distribution;
+//! * *chunks*: the random number of arrivals is divided into ranges that
+//!   share one radius;
+//! * *arcs*: only the arc on which the integrand is not negligible is summed.
+//!   If few buckets, or few that pass items on, keep the integrand from
+//!   decaying, the whole circle is.
 //!
-//! The plain Fourier inversion would lose every chance below 1e-16, and a
-//! crisis is often one of those.
+//! Plain Fourier inversion loses every chance below 1e-16; the chance of a
+//! crisis is often smaller.
 
 mod circle;
 mod rung;
@@ -33,19 +33,19 @@ use rung::Rung;
 
 pub(super) use circle::{Circle, log_over_power};
 
-/// Rounding grows with the number of buckets, and with the exponential of
-/// half the square of both numbers of a grain.
+/// The rounding error grows with the number of buckets, and as e^(s^2/2) with
+/// each size s of a grain.
 const FINE: Grain = Grain { chunk: 1.5, rung: 3.5 };
 const COARSE: Grain = Grain { chunk: 2.5, rung: 5.0 };
-/// From so many buckets on the fine grain is needed.
+/// Fewest buckets that need the fine grain.
 const MANY_BUCKETS: f64 = 20_000.0;
-/// Smaller steps are taken as they are.
+/// Steps below this are not halved further.
 const MIN_STEP: f64 = 1e-7;
 const MAX_RUNGS: usize = 300;
-/// Entries left free on average in a level that counts as full.
+/// Most free entries, on average, of a level that counts as full.
 const ROOM: f64 = 1e-12;
 
-/// What a level passes on.
+/// The items passed on by a level of `buckets` buckets of `bucket` entries.
 pub(super) fn pass(arrivals: &Load, buckets: u64, bucket: u32) -> Passed {
     let level = Level { buckets: buckets as f64, bucket };
     if let Some(certain) = level.certain(arrivals) {
@@ -82,13 +82,13 @@ pub(super) fn pass(arrivals: &Load, buckets: u64, bucket: u32) -> Passed {
     passed.trimmed()
 }
 
-/// How finely a law is cut.
+/// Sizes of chunks and rungs.
 #[derive(Clone, Copy)]
 struct Grain {
-    /// Half a chunk of arrivals, in deviations of those that one radius
-    /// stands for.
+    /// Half a chunk of arrivals, in standard deviations of the arrivals at
+    /// one radius.
     chunk: f64,
-    /// From one tilt to the next, in deviations of what is passed on.
+    /// Distance of tilts, in standard deviations of the items passed on.
     rung: f64,
 }
 
@@ -103,7 +103,7 @@ impl Level {
         if self.buckets < MANY_BUCKETS { COARSE } else { FINE }
     }
 
-    /// So many arrivals that no bucket is likely to have room left.
+    /// The result for a level that is full with near certainty.
     fn certain(self, arrivals: &Load) -> Option<Passed> {
         let h = f64::from(self.bucket);
         let mean = arrivals.first as f64 / self.buckets;
@@ -121,24 +121,24 @@ impl Level {
     }
 }
 
-/// Arrivals that one radius serves.
+/// A range of arrivals that share one radius.
 struct Chunk<'a> {
     level: Level,
     first: usize,
     chance: &'a [f64],
 }
 
-/// A tilt and the values it serves.
+/// A tilt and the range of values it covers.
 #[derive(Clone, Copy)]
 struct Frame {
     tilt: f64,
-    /// With the tilt, a bound on the chances: e^(log_scale - tilt c).
+    /// The chance of c is at most e^(`log_scale` - `tilt` c).
     log_scale: f64,
     first: usize,
     last: usize,
 }
 
-/// The chances of some values, from one tilt.
+/// The chances of a range of values, from one tilt.
 struct Patch {
     frame: Frame,
     first: usize,
@@ -147,7 +147,7 @@ struct Patch {
 }
 
 impl Chunk<'_> {
-    /// Patches that do not overlap, from the smallest value on.
+    /// Patches that do not overlap, in increasing order of values.
     fn ladder(&self) -> Vec<Patch> {
         let mut patches = self.climb(-1.0);
         // Both directions start from the same rung.
@@ -157,13 +157,14 @@ impl Chunk<'_> {
         let mut least = 0;
         for i in 1..patches.len() {
             let seam = patches[i - 1].frame.seam(&patches[i].frame);
-            // A value on the seam is better off with the smaller tilt.
+            // A value on the seam belongs to the smaller tilt, which is more
+            // accurate.
             let seam = if patches[i].frame.tilt > 0.0 {
                 libm::floor(seam + 1e-6) + 1.0
             } else {
                 libm::ceil(seam - 1e-6)
             };
-            // Rounding may exchange seams that are nearly the same.
+            // Rounding may swap nearly equal seams.
             let seam = (seam.max(0.0) as usize).max(least);
             least = seam;
             patches[i - 1].cut_from(seam);
@@ -172,16 +173,16 @@ impl Chunk<'_> {
         patches
     }
 
-    /// Tilts in one direction until the chances are negligible.
+    /// Patches of tilts in one direction, until the chances are negligible.
     fn climb(&self, direction: f64) -> Vec<Patch> {
         let room = self.level.buckets * f64::from(self.level.bucket);
         let least = (self.first as f64 - room).max(0.0);
         let mut rung = Rung::new(self, 0.0, self.arrivals());
         let mut patches = alloc::vec![rung.patch()];
         let mut step = rung.step();
-        // A bound for numbers out of range; a dozen is usual.
+        // Terminates on non-finite numbers too; about 12 rungs are typical.
         for _ in 0..MAX_RUNGS {
-            // So near the least it can be, this rung has all below.
+            // A rung this near the least value covers all values below.
             if direction < 0.0 && rung.centre < least + 0.3 {
                 break;
             }
@@ -204,7 +205,7 @@ impl Chunk<'_> {
         patches
     }
 
-    /// Of each bucket, in the middle of the chunk.
+    /// Mean arrivals per bucket, in the middle of the chunk.
     fn arrivals(&self) -> f64 {
         let half = 0.5 * (self.chance.len() - 1) as f64;
         (self.first as f64 + half) / self.level.buckets
@@ -212,12 +213,13 @@ impl Chunk<'_> {
 }
 
 impl Frame {
-    /// Where both tilts bound the chances equally, and so round equally.
+    /// The value at which both tilts give the same bound, hence the same
+    /// rounding error.
     fn seam(&self, other: &Self) -> f64 {
         (self.log_scale - other.log_scale) / (self.tilt - other.tilt)
     }
 
-    /// ln of a bound on the chance of any value beyond this one.
+    /// ln of a bound on the chance of any value beyond `value`.
     fn bound(&self, value: f64) -> f64 {
         self.log_scale - self.tilt * value - self.tilt.abs()
     }

@@ -1,4 +1,4 @@
-//! One tilt of the generating function.
+//! Inversion of the generating function at one tilt.
 
 use alloc::vec::Vec;
 
@@ -7,8 +7,8 @@ use super::super::complex::Complex;
 use super::circle::{ARC, Circle, log_over_power};
 use super::{Chunk, Frame, Level, Patch};
 
-/// The largest step of ln y: at most so many times as much is passed on,
-/// roughly e to this power.
+/// The largest step of ln y, which multiplies the items passed on by at most
+/// about e^`MAX_STEP`.
 const MAX_STEP: f64 = 6.0;
 
 /// One tilt: circles of radius `x` and e^`tilt`.
@@ -17,22 +17,24 @@ pub(super) struct Rung<'a> {
     pub(super) tilt: f64,
     pub(super) x: f64,
     moments: Moments,
-    /// Mean and deviation of what is passed on.
+    /// Mean of the items passed on.
     pub(super) centre: f64,
+    /// Standard deviation of the items passed on.
     deviation: f64,
-    /// The same for the arrivals in the middle of the chunk.
+    /// The mean given the middle number of arrivals of the chunk.
     given_centre: f64,
+    /// The deviation given the middle number of arrivals of the chunk.
     given_deviation: f64,
-    /// Half the width that the arrivals of the chunk add to it.
+    /// Half the range of the mean over the arrivals of the chunk.
     spread: f64,
     /// ln of the largest weight of the arrivals.
     log_scale: f64,
-    /// Weights of the arrivals, over the largest.
+    /// Weights of the arrivals, relative to the largest.
     weights: Vec<f64>,
 }
 
 impl<'a> Rung<'a> {
-    /// With the x found from the one of another tilt.
+    /// Searches x from `near`, the x of another tilt.
     pub(super) fn new(chunk: &'a Chunk<'a>, tilt: f64, near: f64) -> Self {
         let Level { buckets: m, bucket } = chunk.level;
         let y = libm::exp(tilt);
@@ -68,9 +70,9 @@ impl<'a> Rung<'a> {
         }
     }
 
-    /// Whether there are so few buckets that all of one kind, with this
-    /// share, are not negligible. The integrand then ends in a plateau
-    /// instead of nothing.
+    /// Whether the chance that all buckets are of one kind, with this share,
+    /// is not negligible. The integrand then decays to a plateau instead of
+    /// zero.
     fn plateau(&self, (share, _): (f64, f64)) -> bool {
         let log = self.chunk.level.buckets * libm::log(share.max(1e-300));
         log > -0.5 * ARC * ARC
@@ -80,7 +82,7 @@ impl<'a> Rung<'a> {
         self.plateau(self.moments.fits) || self.plateau(self.moments.overflows)
     }
 
-    /// Sums of a few terms have longer tails than a Gaussian.
+    /// The Gaussian width, wider for sums of few terms with longer tails.
     fn margin(&self, gaussian: f64) -> f64 {
         if self.clumps() { 1.5 * gaussian } else { gaussian }
     }
@@ -89,12 +91,12 @@ impl<'a> Rung<'a> {
         self.chunk.level.grain().rung
     }
 
-    /// To the next tilt.
+    /// Distance to the next tilt.
     pub(super) fn step(&self) -> f64 {
         (self.rung() / self.deviation.max(1e-9)).min(MAX_STEP)
     }
 
-    /// Half the width of the frame.
+    /// Half width of the frame.
     fn reach(&self) -> f64 {
         self.rung() * self.deviation + 6.0
     }
@@ -108,7 +110,7 @@ impl<'a> Rung<'a> {
         }
     }
 
-    /// The circle of y, with so many points that values do not meet.
+    /// The circle of y, with enough points to prevent aliasing.
     fn circle(&self) -> Circle {
         let beyond = ARC * self.given_deviation + self.spread + 25.0;
         let apart = (self.centre - self.given_centre).abs();
@@ -127,7 +129,7 @@ impl<'a> Rung<'a> {
         for k in circle.half() {
             let angle = circle.angle(k);
             let line = self.line(&table, angle, middle);
-            // Points other than 0 and half the circle occur twice.
+            // Conjugate points occur in pairs, except angles 0 and pi.
             let once = k == 0 || 2 * k == circle.n;
             let pairs = if once { 1.0 } else { 2.0 };
             let start = frame.first as f64 - middle;
@@ -143,13 +145,14 @@ impl<'a> Rung<'a> {
         for (c, sums) in (frame.first..).zip(&mut values) {
             let log = self.log_scale - self.tilt * c as f64;
             let scale = libm::exp(log) / circle.points();
-            // Rounding leaves noise where the chances are negligible.
+            // Negligible chances may be negative by rounding.
             *sums = sums.map(|sum| (sum * scale).max(0.0));
         }
         Patch { frame, first: frame.first, values }
     }
 
-    /// The integral over x for one y, in the chance and in the arrivals.
+    /// The integral over x for one y: of the chance, and of the chance times
+    /// the arrivals.
     fn line(&self, table: &Table, angle: f64, middle: f64) -> [Complex; 2] {
         let Level { buckets: m, bucket } = self.chunk.level;
         let radius = libm::exp(self.tilt);
@@ -188,8 +191,8 @@ impl<'a> Rung<'a> {
     }
 }
 
-/// Mean, from the middle, and variance of the arrivals with these weights
-/// under a Gaussian of the given variance around the middle.
+/// Mean, relative to the middle, and variance of the arrivals, with these
+/// weights times a Gaussian of the given variance around the middle.
 fn spread_of(weights: &[f64], variance: f64) -> (f64, f64) {
     let middle = 0.5 * (weights.len() - 1) as f64;
     let mut sums = [0.0; 3];
@@ -205,25 +208,25 @@ fn spread_of(weights: &[f64], variance: f64) -> (f64, f64) {
     (mean, (sums[2] / sums[0] - mean * mean).max(0.0))
 }
 
-/// The sums over the arrivals at the points of the circle of x.
+/// Kernels (sums over the arrivals) at the points of the circle of x.
 struct Table {
     circle: Circle,
-    /// How the two ends of the arc move with the angle of y.
+    /// Derivatives of the two ends of the arc by the angle of y.
     slopes: [f64; 2],
     first: i64,
     kernels: Vec<[Complex; 2]>,
 }
 
 impl Table {
-    /// For all y up to this angle.
+    /// Kernels for all angles of y up to `last_angle`.
     fn new(rung: &Rung<'_>, last_angle: f64) -> Self {
         let m = rung.chunk.level.buckets;
         let moments = &rung.moments;
         let mut variance = m * moments.arrivals_variance;
         let margin = rung.margin(ARC * libm::sqrt(variance) + 40.0);
         let points = rung.weights.len() as f64 + margin;
-        // Where nothing is passed on, y does not matter; where all that
-        // arrives in addition is, only the product of x and y does.
+        // Buckets that pass nothing on do not depend on y, those that pass
+        // all further arrivals on depend on the product of x and y only.
         let mut slopes = [-moments.slope(); 2];
         if rung.plateau(moments.overflows) {
             slopes[0] = -1.0;

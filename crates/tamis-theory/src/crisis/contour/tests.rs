@@ -1,4 +1,4 @@
-//! Other ways to the same laws.
+//! The same distributions by other methods.
 
 use alloc::vec::Vec;
 
@@ -6,19 +6,19 @@ use super::super::last::mean_excess;
 use super::super::occupancy;
 use super::*;
 
-/// As many digits as the items leave, at every value.
-fn same(items: usize, buckets: u64, next: u64) {
+/// Asserts that contour integrals and item by item agree.
+fn assert_agrees_with_item_by_item(items: usize, buckets: u64, next: u64) {
     let all = Load { first: items, chance: alloc::vec![1.0] };
     let (one, two) = (occupancy::pass(&all, buckets), pass(&all, buckets, 1));
     one.assert_same(&two, 1e-8);
-    // And with random arrivals.
+    // With random arrivals.
     let law = one.law();
     let (one, two) = (occupancy::pass(&law, next), pass(&law, next, 1));
     one.assert_same(&two, 1e-8);
 }
 
 #[test]
-fn chances_add_up() {
+fn chances_sum_to_one() {
     for (items, buckets, bucket) in [
         (5, 2, 2),
         (70, 3, 4),
@@ -37,7 +37,7 @@ fn chances_add_up() {
 }
 
 #[test]
-fn random_arrivals_keep_their_mean() {
+fn random_arrivals_have_the_exact_mean() {
     for (items, levels, bucket) in [
         (1000, [130, 35, 5], 8),
         (1000, [118, 35, 10], 8),
@@ -57,7 +57,7 @@ fn random_arrivals_keep_their_mean() {
     }
 }
 
-/// Bucket after bucket: what the first ones got, and passed on.
+/// Convolution of one bucket after another, in arrivals and items passed on.
 fn bucket_by_bucket(items: usize, buckets: u64, bucket: u32) -> Passed {
     let h = bucket as usize;
     let mean = items as f64 / buckets as f64;
@@ -97,7 +97,7 @@ fn bucket_by_bucket(items: usize, buckets: u64, bucket: u32) -> Passed {
 }
 
 #[test]
-fn bucket_by_bucket_gives_the_same() {
+fn agrees_with_bucket_by_bucket() {
     for (items, buckets, bucket) in [
         (40, 6, 8),
         (70, 10, 8),
@@ -114,7 +114,7 @@ fn bucket_by_bucket_gives_the_same() {
 }
 
 #[test]
-fn item_by_item_gives_the_same() {
+fn agrees_with_item_by_item() {
     for (items, buckets, next) in [
         (3, 2, 2),
         (10, 100, 3),
@@ -124,6 +124,6 @@ fn item_by_item_gives_the_same() {
         (5000, 100_000, 10),
         (8000, 9000, 500),
     ] {
-        same(items, buckets, next);
+        assert_agrees_with_item_by_item(items, buckets, next);
     }
 }

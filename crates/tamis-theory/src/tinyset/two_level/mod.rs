@@ -1,16 +1,16 @@
-//! Two levels: a block that is full moves its last chain to a second filter.
+//! Two levels: a full block moves its last chain to a second filter.
 //!
-//! A primary block takes at most `cap` keys. When one more arrives, its
-//! highest non-empty chain moves to a block of level 2, chosen with its chain
-//! there by a hash of block and chain, and one bit of the primary says so.
-//! From then on the primary has the widths of `cap` keys, and a key whose
-//! chain is above the highest one left belongs to level 2 alone. Whoever
-//! reads the primary therefore knows whether to read on.
+//! A primary block holds at most `cap` keys. When one more arrives, its
+//! highest non-empty chain moves to a block of level 2. A hash of block and
+//! chain selects that block and the chain in it, and the flag bit of the
+//! primary is set. From then on the primary has the widths of `cap` keys, and
+//! keys whose chain is above the highest one left are in level 2 only. A
+//! lookup therefore decides from the primary alone whether to read level 2.
 //!
-//! All keys of a chain move together, so a lookup that reads level 2 meets
-//! the keys of its own chain there with certainty, beside those of others
-//! that share the block by chance. Their remainders were cut to the widths
-//! of the primary; level 2 keeps no more bits than that.
+//! All keys of a chain move together, so a lookup in level 2 compares all
+//! keys of its own chain there, and those of other chains that share the
+//! block by chance. Remainders were cut to the widths of the primary; level 2
+//! keeps at most those bits.
 //!
 //! ```
 //! use tamis_theory::tinyset::{self, Block, two_level};
@@ -51,16 +51,16 @@ use crate::{Error, Prediction, Result, check};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoLevel {
-    /// A block of either level; the primary sets one more bit aside.
+    /// A block of either level; the primary has one flag bit more.
     pub block: Block,
-    /// C: the most keys of a primary block.
+    /// C: most keys of a primary block.
     pub cap: u32,
     /// Primary blocks for each block of level 2.
     pub ratio: f64,
 }
 
 impl TwoLevel {
-    /// The geometry of a primary block.
+    /// Geometry of a primary block.
     ///
     /// ```
     /// use tamis_theory::tinyset::{Block, two_level::TwoLevel};
@@ -74,7 +74,7 @@ impl TwoLevel {
         Block { flag_bits: 1, wildcard: false, ..self.block }
     }
 
-    /// The geometry of a block of level 2.
+    /// Geometry of a block of level 2.
     ///
     /// ```
     /// use tamis_theory::tinyset::{Block, two_level::TwoLevel};
@@ -130,21 +130,20 @@ impl TwoLevel {
     }
 }
 
-/// With more keys per primary than this many caps, most keys are in what
-/// was meant for the few.
+/// Above `MOST_OVER` times `cap` keys per primary, most keys are in level 2.
 const MOST_OVER: f64 = 2.0;
-/// Beyond these the chances of a block no longer fit in a few megabytes.
+/// Beyond these the table of a block exceeds a few megabytes.
 const MAX_CHAINS: f64 = 256.0;
 const MAX_CAP: f64 = 128.0;
-/// A level 2 this small holds next to nothing.
+/// Beyond this ratio level 2 holds next to no keys.
 const MAX_RATIO: f64 = 65_536.0;
 
 /// Predicts a filter of many blocks.
 ///
 /// Memory counts both levels; a lookup that reads level 2 reads two blocks.
-/// What happens in a primary is exact. What arrives at a block of level 2 is
-/// taken for independent chains, which holds when the blocks of level 2 are
-/// many more than the chains one primary moves away.
+/// The primary is exact. Arrivals at a block of level 2 are modelled as
+/// independent chains, which holds if level 2 has many more blocks than one
+/// primary moves chains.
 ///
 /// ```
 /// use tamis_theory::tinyset::{Block, two_level::{self, TwoLevel}};
@@ -187,7 +186,8 @@ pub fn spilled(design: TwoLevel, load: f64) -> Result<f64> {
 }
 
 /// Finds the design with the fewest bits per key that reaches a
-/// false-positive rate and keeps a non-member to `most_reads` on average.
+/// false-positive rate with at most `most_reads` reads per non-member on
+/// average.
 ///
 /// `cap` and `ratio` are searched, the latter as a real number; chains and
 /// block size are those of `block`.
@@ -205,7 +205,7 @@ pub fn for_fpr(
     target: f64,
     most_reads: f64,
 ) -> Result<(TwoLevel, Prediction)> {
-    // With this few reads nothing ever moves.
+    // With a single read no chain can move.
     check::in_range("most_reads", most_reads, 1.0 + 1e-6, 2.0)?;
     let one = TwoLevel { block, cap: 1, ratio: 1.0 }.check()?;
     let plain = super::for_fpr(one.primary(), target)?;
@@ -213,8 +213,8 @@ pub fn for_fpr(
     let most = MAX_CAP.min(f64::from(one.primary().array_bits())) as u32;
     let mut tried: Vec<(u32, Option<Found>)> = Vec::new();
     let mut bits = |cap: u32| {
-        let known = tried.iter().find(|(c, _)| *c == cap);
-        let found = match known {
+        let cached = tried.iter().find(|(c, _)| *c == cap);
+        let found = match cached {
             Some((_, found)) => *found,
             None => {
                 let found =
@@ -226,8 +226,9 @@ pub fn for_fpr(
         found.map_or(f64::INFINITY, |(_, p)| p.bits_per_key)
     };
     // Memory falls as `cap` grows towards the last one of each width, then
-    // jumps: one more key takes a bit from all that moves to level 2. These
-    // last ones have a valley, whose walls are not quite smooth.
+    // jumps: one more key shortens every remainder in level 2 by a bit. Over
+    // these last ones memory has one minimum, up to small ripples; a search
+    // in one direction stops after two caps without improvement.
     let array = one.primary().array_bits();
     let mut last: Vec<u32> = (1..=array).map(|width| array / width).collect();
     last.retain(|cap| *cap <= most);
@@ -235,11 +236,11 @@ pub fn for_fpr(
     let start = last.partition_point(|cap| f64::from(*cap) > 1.15 * load);
     let (above, below) = last.split_at(start);
     let (mut best, mut least) = (1, f64::INFINITY);
-    let ways: [&mut dyn Iterator<Item = &u32>; 2] =
+    let directions: [&mut dyn Iterator<Item = &u32>; 2] =
         [&mut below.iter(), &mut above.iter().rev()];
-    for way in ways {
+    for caps in directions {
         let mut worse = 0;
-        for cap in way {
+        for cap in caps {
             let here = bits(*cap);
             if here < least {
                 (best, least, worse) = (*cap, here, 0);
@@ -281,7 +282,7 @@ fn best_of(design: TwoLevel, target: f64, most_reads: f64) -> Option<Found> {
     let mut profile = Profile::new(design.primary(), design.cap);
     let mut second = Second::new(design);
     let cap = f64::from(design.cap);
-    // Were all blocks alike, this is where reads run out.
+    // The load at which reads reach `most_reads` if all blocks are equal.
     let mut high = cap / (2.0 - most_reads).max(1.0 / MOST_OVER);
     let mut low = 0.05 * high;
     if Average::new(&mut profile, low).reads() > most_reads {
@@ -334,20 +335,20 @@ fn best_of(design: TwoLevel, target: f64, most_reads: f64) -> Option<Found> {
     best.map(|(ratio, p)| (TwoLevel { ratio, ..design }, p))
 }
 
-/// What the primaries of a filter do, on average.
+/// Averages over the primaries of a filter.
 struct Average {
     bits: f64,
     chains: f64,
     load: f64,
     /// Rate of the primaries alone.
     rate: f64,
-    /// Chains of a primary looked up in level 2, by their keys there.
+    /// `above[j]`: mean chains per primary that are in level 2 with j keys.
     above: Vec<f64>,
 }
 
 impl Average {
     fn new(profile: &mut Profile, load: f64) -> Self {
-        // As small as the rates a filter of 64-bit hashes can have.
+        // Below the rates of filters with 64-bit hashes.
         const CUT: f64 = 1e-17;
         let chances = Load::poisson(load);
         let len =
@@ -400,7 +401,7 @@ impl Average {
         }
     }
 
-    /// The smallest level 2 that reaches the target.
+    /// The smallest level 2 that reaches the target, as a ratio.
     fn for_fpr(
         &self,
         second: &mut Second,
@@ -422,8 +423,8 @@ impl Average {
         if error_high <= 0.0 {
             low = high;
         }
-        // Illinois steps: an end that stays put is made to count less. Far
-        // below one block in any filter is close enough.
+        // Illinois method in ln(ratio), with a bisection every eighth step.
+        // 1e-9 is far below one block in any filter.
         let mut moved = 0;
         for step in 0..60 {
             if high - low < 1e-9 {
@@ -453,13 +454,13 @@ impl Average {
     }
 }
 
-/// What level 2 says.
+/// False-positive rates of level 2.
 struct Second {
     block: Block,
-    /// `rates[j][y]`: "maybe" to a key whose own chain has j keys in a block
-    /// with y others.
+    /// `rates[j][y]`: false-positive rate of a key whose own chain has j keys
+    /// in a block with y others.
     rates: Vec<Vec<f64>>,
-    /// Chances of y keys in a block, a table to reuse.
+    /// Chances of y keys in a block; a buffer.
     chance: Vec<f64>,
 }
 
@@ -473,7 +474,7 @@ impl Second {
     /// Rate that level 2 adds for each lookup of the filter.
     fn rate(&mut self, above: &[f64], ratio: f64) -> f64 {
         let chains = f64::from(self.block.chains);
-        self.know(above.len());
+        self.extend_rates(above.len());
         let weights = above.iter().enumerate().skip(1);
         let mut arrivals: Vec<f64> = Vec::with_capacity(above.len());
         arrivals.push(0.0);
@@ -483,13 +484,14 @@ impl Second {
             arrivals.push(j as f64 * ratio * x);
         }
         let everywhere = above.iter().sum::<f64>() / chains;
-        // On average more keys than bits: hardly a block is of any use.
+        // With more keys than bits on average, nearly every block answers
+        // "maybe".
         let mean: f64 = arrivals.iter().sum();
         if mean > f64::from(self.block.array_bits()) {
             return everywhere;
         }
         // Chains arrive as a Poisson process, each with its keys: Panjer's
-        // recursion, all of whose terms are positive.
+        // recursion, with positive terms only.
         let mut left = 1.0;
         for y in 0..self.chance.len() {
             let here = if y == 0 {
@@ -504,7 +506,7 @@ impl Second {
             self.chance[y] = here;
             left -= here;
             if y as f64 > mean && here < 1e-20 {
-                // Rarer still from here on.
+                // The chances decrease from here on.
                 self.chance[y + 1..].fill(0.0);
                 left = 0.0;
                 break;
@@ -517,8 +519,8 @@ impl Second {
         sum
     }
 
-    /// Knows the rates of chains with fewer than `len` keys.
-    fn know(&mut self, len: usize) {
+    /// Extends `rates` to chains of fewer than `len` keys.
+    fn extend_rates(&mut self, len: usize) {
         let chains = f64::from(self.block.chains);
         let block = self.block;
         for own in self.rates.len()..len {
@@ -532,7 +534,7 @@ impl Second {
                 }
                 let (base, extended) = block.widths(entries);
                 let share = f64::from(extended) / f64::from(entries);
-                // The extra bits fall to any entry alike.
+                // Any entry is equally likely to have an extra bit.
                 let one = libm::exp2(-f64::from(base)) * (1.0 - 0.5 * share);
                 let mine = own as f64 * libm::log1p(-one.min(NEARLY));
                 let theirs = others as f64 * libm::log1p(-one / chains);
@@ -543,5 +545,6 @@ impl Second {
     }
 }
 
-/// Entries without a bit match everything in their chain.
+/// Just below 1: entries of 0 bits match every key of their chain, and ln(0)
+/// would be infinite.
 const NEARLY: f64 = 1.0 - 1e-16;

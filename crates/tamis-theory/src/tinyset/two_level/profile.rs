@@ -1,11 +1,11 @@
-//! What becomes of one primary block, key by key.
+//! Distribution of one primary block, key by key.
 //!
-//! The chains of a block are equally likely, so its keys are uniform on them
-//! until one is moved away, and those that stay are uniform on the chains
-//! that stay. A block that spilled is therefore described by three numbers:
-//! its highest chain, the keys on that chain and the keys in all. Exact: the
-//! order in which keys arrive matters, because a chain between the highest
-//! one and the one moved away is closed although the block would have room.
+//! Keys are uniform on the chains of a block until a chain moves; the keys
+//! that stay are uniform on the chains that stay. A block that spilled
+//! therefore has three state variables: its highest chain, the keys on that
+//! chain, and all its keys. Exact: the order of arrivals matters, because a
+//! chain between the highest one and the one that moved is closed although
+//! the block has room.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use super::super::block::Block;
 use super::super::rate;
 
-/// Chances below this are dropped. There are fewer than 1e6 of them, and they
-/// count as much as the others: not in the first nine digits.
+/// Chances below this are dropped. The table has fewer than 1e6 entries, so
+/// the loss is below the first nine digits.
 const NEGLIGIBLE: f64 = 1e-16;
 
 /// A block after 0, 1, 2, ... keys.
@@ -22,17 +22,18 @@ pub(super) struct Profile {
     chains: usize,
     cap: usize,
     block: Block,
-    /// `rates[n]`: chance that the primary alone says "maybe" after n keys.
+    /// `rates[n]`: false-positive rate of the primary alone after n keys.
     pub(super) rates: Vec<f64>,
-    /// `above[n][j]`: expected number of chains that are looked up in level
-    /// 2 and have j keys there.
+    /// `above[n][j]`: mean number of chains that are in level 2 with j keys
+    /// after n keys.
     pub(super) above: Vec<Vec<f64>>,
-    /// Chance of highest chain h with k keys, by keys in all; empty where
-    /// nothing is.
+    /// `rows[h * (cap + 2) + k][x]`: chance of highest chain h with k keys and
+    /// x keys in all; rows of zeros are empty.
     rows: Vec<Vec<f64>>,
-    /// `empty[h][r]`: r keys on h + 1 chains leave the last one empty.
+    /// `empty[h][r]`: chance that r keys on h + 1 chains leave the last one
+    /// empty.
     empty: Vec<Vec<f64>>,
-    /// `match_rates[h][x]`: the primary says "maybe", x keys on h + 1 chains.
+    /// `match_rates[h][x]`: false-positive rate with x keys on h + 1 chains.
     match_rates: Vec<Vec<f64>>,
     /// Fewest keys of any block that spilled.
     fewest: usize,
@@ -43,7 +44,6 @@ impl Profile {
         let (base, extended) = block.widths(cap);
         let chains = block.chains;
         let cells = f64::from(chains);
-        // Both tables have a row for every chain.
         let empty = (0..chains).map(|h| {
             let stays = f64::from(h) / f64::from(h + 1);
             let mut chance = 1.0;
@@ -81,14 +81,14 @@ impl Profile {
         &self.block
     }
 
-    /// Knows blocks of up to `keys` keys.
+    /// Extends the tables to blocks of up to `keys` keys.
     pub(super) fn extend(&mut self, keys: usize) {
         while self.rates.len() <= keys {
             self.step();
         }
     }
 
-    /// One more key.
+    /// Adds one key.
     fn step(&mut self) {
         let n = self.rates.len();
         if n <= self.cap {
@@ -97,9 +97,9 @@ impl Profile {
             return;
         }
         let mut leaving = vec![0.0];
-        // By highest chain allowed and keys: blocks to find the new highest
-        // chain of.
-        let mut falling = self.nowhere();
+        // `falling[h][r]`: blocks with r keys on the chains below h, whose
+        // highest chain `settle` determines.
+        let mut falling = self.zeros();
         if n == self.cap + 1 {
             self.first_spill(&mut falling, &mut leaving);
         } else {
@@ -109,23 +109,23 @@ impl Profile {
         self.record(leaving);
     }
 
-    fn nowhere(&self) -> Vec<Vec<f64>> {
+    fn zeros(&self) -> Vec<Vec<f64>> {
         vec![vec![0.0; self.cap + 2]; self.chains + 1]
     }
 
-    /// The first key too many, while all chains are open.
+    /// Adds key `cap + 1` to a block all of whose chains are open.
     fn first_spill(
         &mut self,
         falling: &mut [Vec<f64>],
         leaving: &mut Vec<f64>,
     ) {
         let n = self.cap + 1;
-        let mut all = self.nowhere();
+        let mut all = self.zeros();
         all[self.chains][n] = 1.0;
         self.settle(&mut all, leaving);
         for (i, row) in self.rows.iter_mut().enumerate() {
             let (h, k) = (i / (n + 1), i % (n + 1));
-            // None of them stays: the highest chain goes at once.
+            // The highest chain moves at once, so no row stays.
             let row = core::mem::take(row);
             let chance = row.get(n).copied().unwrap_or(0.0);
             leave(leaving, k, chance);
@@ -147,7 +147,7 @@ impl Profile {
             let lower = h as f64 * each;
             let stay = 1.0 - lower - each;
             let rows = &mut self.rows[h * width..(h + 1) * width];
-            // From the top, so that what is read has not been written.
+            // Descending k: row k reads row k - 1 before it is updated.
             for k in (1..=cap + 1).rev() {
                 let (below, here) = rows.split_at_mut(k);
                 let (less, row) = (&below[k - 1], &mut here[0]);
@@ -161,7 +161,7 @@ impl Profile {
                 let full = row[cap] * lower + less[cap] * each;
                 leave(leaving, k, full);
                 falling[cap + 1 - k] += full;
-                // No block that spilled is empty: `from` is at least one.
+                // A block that spilled is not empty, so `from >= 1`.
                 let new = next[from..to].iter_mut().zip(&row[from..to]);
                 let old = row[from - 1..cap].iter().zip(&less[from - 1..cap]);
                 for ((new, mine), (one_less, theirs)) in new.zip(old) {
@@ -172,8 +172,8 @@ impl Profile {
         }
     }
 
-    /// Finds the highest chain of each block in `falling`, and the keys on
-    /// it; the chains passed over are empty, and closed.
+    /// Moves each block of `falling` to the row of its highest non-empty
+    /// chain; the empty chains above it are closed.
     fn settle(&mut self, falling: &mut [Vec<f64>], leaving: &mut [f64]) {
         let width = self.cap + 2;
         for h in (0..self.chains).rev() {
@@ -191,7 +191,7 @@ impl Profile {
                     continue;
                 }
                 self.fewest = self.fewest.min(r);
-                // Keys on chain h, given that there are some.
+                // Chances of k >= 1 keys on chain h.
                 let mut chance = mass * empty;
                 for k in 1..=r {
                     chance = if h > 0 {
@@ -209,7 +209,7 @@ impl Profile {
                         }
                         row[r] += chance;
                     } else if k * (h + 1) > r && h > 0 {
-                        // Past the mean they only get rarer.
+                        // The chances decrease past the mean.
                         break;
                     }
                 }
@@ -217,11 +217,11 @@ impl Profile {
         }
     }
 
-    /// The averages after this key.
+    /// Appends the averages after this key.
     fn record(&mut self, mut leaving: Vec<f64>) {
         let cells = self.chains as f64;
         let old = self.above.last().map_or(&[][..], Vec::as_slice);
-        // One longer than before while it matters.
+        // One entry longer while the last one is not negligible.
         let longer = old.last().is_some_and(|last| *last > NEGLIGIBLE);
         let len = leaving.len().max(old.len() + usize::from(longer));
         leaving.resize(len, 0.0);
@@ -246,7 +246,7 @@ impl Profile {
     }
 }
 
-/// A chain with `keys` keys is moved away with this chance.
+/// Records that a chain with `keys` keys moves to level 2 with `chance`.
 fn leave(leaving: &mut Vec<f64>, keys: usize, chance: f64) {
     if chance > NEGLIGIBLE {
         if leaving.len() <= keys {
