@@ -1,4 +1,4 @@
-//! Balanced filters against independent values.
+//! Balanced filters against independent reference values.
 
 mod support;
 
@@ -112,7 +112,7 @@ fn best_numbers_of_probes() {
         let blocked = blocked::best(bits, beta).unwrap().fpr;
         let gain = blocked / best.summed.fpr;
         tally.same("gain", gain, &row["gain_at_best_k"]);
-        // A single block has nothing to sum, so both models agree.
+        // With one block per key both models agree.
         let found = list::best(bits, beta, one, Lookup::Plain).unwrap();
         tally.equal("single", found.prediction.probes, &row["single_best_k"]);
     }
@@ -223,7 +223,7 @@ fn returned_keys_against_simulation() {
             returned::predict(bits, beta, 1.2, 3, place, lookup, k).unwrap();
         let error = number(&row["fpr_sd"]) / number(&row["runs"]).sqrt();
         let (fpr, mean) = (got.prediction.fpr, number(&row["fpr_mean"]));
-        // 4 standard errors: so few blocks seldom have the very full ones
+        // 4 standard errors: 1024 blocks rarely include the very full ones
         // that dominate the limit.
         assert!(
             (fpr - mean).abs() <= 4.0 * error,
@@ -235,7 +235,7 @@ fn returned_keys_against_simulation() {
     assert_eq!(rows, 10);
 }
 
-/// The crossover that decides whether the paper's filter is worth it.
+/// The memory at which the paper's filter becomes better than a blocked one.
 #[test]
 fn crossover_with_blocked() {
     let all: Value =
@@ -246,7 +246,7 @@ fn crossover_with_blocked() {
         rows += 1;
         let beta = &all["mht_vs_blocked_crossover_beta"][bits.to_string()];
         let beta = number(beta);
-        // For 512 bits it is where round(beta ln 2) jumps to 14.
+        // For 512 bits, where round(beta ln 2) jumps to 14.
         let ratio = |beta: f64| {
             let k = (beta * std::f64::consts::LN_2).round() as u32;
             let balanced =

@@ -1,4 +1,4 @@
-//! The bound and the three schemes against independent values.
+//! The bound and the three schemes against independent reference values.
 
 mod support;
 
@@ -9,7 +9,7 @@ use tamis_theory::{multilevel, sequential, single};
 fn same_shares(tally: &mut Tally, what: &str, got: &[f64], want: &[f64]) {
     assert!(got.len() >= want.len(), "{what}: {} loads", got.len());
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        // The last share is a difference in the reference.
+        // The reference computes the last share as a difference.
         if (got - want).abs() > 1e-13 {
             tally.within(&format!("{what} at {i}"), *got, *want, 1e-6);
         } else {
@@ -122,7 +122,7 @@ fn sequential_schemes() {
         same_shares(&mut tally, &what, got, &numbers(&row["P"]));
         let levels = multilevel::boundary(a, d).unwrap();
         tally.same(&what, levels.overflow_fraction, &row["gamma_mht"]);
-        // Theorem 4: it is the bound at its own overflow.
+        // Theorem 4: the scheme reaches the bound at its own overflow.
         let bound = Bound::new(a, r, run.overflow_fraction).unwrap();
         for (x, y) in got.iter().zip(bound.distribution().as_slice()) {
             assert!((x - y).abs() < 1e-11, "{what}: {x} {y}");
@@ -130,7 +130,7 @@ fn sequential_schemes() {
         let geometric = |x: f64| (0..d).fold(0.0, |sum, _| 1.0 + x * sum);
         tally.same("E(P)", geometric(bound.full()), &row["EP"]);
         tally.same("E(P)", geometric(bound.refuses()), &row["EP_coin"]);
-        // And forwards.
+        // Running the scheme gives its budget and overflow back.
         let again =
             sequential::run(r, d, run.threshold.unwrap(), run.admission)
                 .unwrap();

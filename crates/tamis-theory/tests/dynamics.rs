@@ -1,4 +1,5 @@
-//! Closed forms against the differential equations, and variances.
+//! Closed forms against the differential equations, and variances against
+//! reference values.
 
 mod support;
 
@@ -51,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn single_is_its_dynamics(
+    fn single_matches_its_dynamics(
         load in 0.05f64..60.0,
         threshold in 0u32..80,
         admission in 0.0f64..=1.0,
@@ -67,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn sequential_is_its_dynamics(
+    fn sequential_matches_its_dynamics(
         load in 0.05f64..60.0,
         choices in 1u32..6,
         below in 0.3f64..1.6,
@@ -86,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn multilevel_is_its_dynamics(
+    fn multilevel_matches_its_dynamics(
         load in 0.05f64..40.0,
         parts in prop::collection::vec(0.02f64..1.0, 1..5),
         below in 0.3f64..1.6,

@@ -1,4 +1,4 @@
-//! Standard, blocked and split filters against independent values.
+//! Standard, blocked and split filters against independent reference values.
 
 mod support;
 
@@ -39,8 +39,8 @@ fn best_filters_of_smaller_blocks() {
         tally.same("blocked", blocked.fpr, &row["blocked"]);
         let split = split::best(bits, beta).unwrap();
         tally.same("split", split.fpr, &row["split2"]);
-        // One reference row puts the smaller half first: the rate is the
-        // same, but more non-members pass it on to the second block.
+        // One reference row has the smaller half first: the rate is the
+        // same, but more non-members read the second block.
         let swapped = 1.0 + split.fpr / (split.reads_miss - 1.0);
         let reads = if (bits, beta) == (128, 8.0) {
             assert!(split.reads_miss < swapped);
@@ -76,7 +76,7 @@ fn filters_at_a_given_number_of_probes() {
 }
 
 #[test]
-fn a_large_finite_filter_is_the_limit() {
+fn large_finite_filters_reach_the_limit() {
     for probes in [2, 5, 8, 13] {
         let many = 1 << 30;
         let limit = blocked::predict(512, 16.0, probes).unwrap();
@@ -92,7 +92,7 @@ fn a_large_finite_filter_is_the_limit() {
 }
 
 #[test]
-fn the_smallest_memory_is_the_smallest() {
+fn for_fpr_finds_the_least_memory() {
     for target in [0.9, 0.3, 0.01, 1e-3, 1e-6, 1e-9, 1e-12] {
         for bits in [64, 256, 512, 4096] {
             for (found, best) in [
@@ -119,7 +119,7 @@ fn the_smallest_memory_is_the_smallest() {
 }
 
 #[test]
-fn out_of_reach_is_an_error() {
+fn an_unreachable_rate_is_an_error() {
     let error = blocked::for_fpr(64, 1e-15).unwrap_err();
     let Error::Unreachable { target, best, .. } = error else {
         panic!("{error}")
@@ -131,7 +131,7 @@ fn out_of_reach_is_an_error() {
 
 proptest! {
     #[test]
-    fn memory_helps_and_rates_are_chances(
+    fn rates_fall_with_memory(
         log_bits in 6u32..=12,
         beta in 0.5f64..200.0,
         probes in 2..=MAX_PROBES,
@@ -154,23 +154,23 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_an_error(
+    fn arguments_out_of_range_are_errors(
         bits in any::<u32>(),
         beta in any::<f64>(),
         probes in any::<u32>(),
         blocks in any::<u64>(),
         items in any::<u64>(),
     ) {
-        let sane = bits.is_power_of_two() && (64..=4096).contains(&bits);
-        let beta_sane = (0.5..=1000.0).contains(&beta);
-        let ok = sane && beta_sane && (1..=MAX_PROBES).contains(&probes);
+        let valid = bits.is_power_of_two() && (64..=4096).contains(&bits);
+        let beta_valid = (0.5..=1000.0).contains(&beta);
+        let ok = valid && beta_valid && (1..=MAX_PROBES).contains(&probes);
         prop_assert_eq!(blocked::predict(bits, beta, probes).is_ok(), ok);
         prop_assert_eq!(
             split::predict(bits, beta, probes).is_ok(), ok && probes > 1
         );
-        prop_assert_eq!(standard::best(beta).is_ok(), beta_sane);
-        prop_assert_eq!(blocked::best(512, beta).is_ok(), beta_sane);
-        prop_assert_eq!(split::best(512, beta).is_ok(), beta_sane);
+        prop_assert_eq!(standard::best(beta).is_ok(), beta_valid);
+        prop_assert_eq!(blocked::best(512, beta).is_ok(), beta_valid);
+        prop_assert_eq!(split::best(512, beta).is_ok(), beta_valid);
         let _ = blocked::predict_finite(512, blocks, items, probes);
         let _ = split::predict_finite(512, blocks, items, probes);
         let _ = standard::for_fpr(beta);
@@ -180,7 +180,7 @@ proptest! {
 }
 
 #[test]
-fn every_kind_of_bad_number_is_named() {
+fn errors_name_the_number_out_of_range() {
     for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, -1.0, 0.0] {
         for error in [
             standard::predict(bad, 7).unwrap_err(),

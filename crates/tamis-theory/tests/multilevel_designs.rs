@@ -1,5 +1,6 @@
-//! Level sizes and summaries found by search.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+//! Level sizes and summaries found by search, against exact predictions and
+//! reference values.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod support;
 
@@ -12,9 +13,8 @@ use tamis_theory::summary::{
     type_filter,
 };
 
-/// What was found keeps its promises by the law that knows nothing of the
-/// search.
-fn holds(goal: &Goal, crisis: f64, levels: &[u64], found: &Prediction) {
+/// Asserts the limits of the goal by the exact table, without the search.
+fn assert_meets(goal: &Goal, crisis: f64, levels: &[u64], found: &Prediction) {
     let table = Occupancy::new(goal.items, levels, goal.bucket).unwrap();
     assert_eq!(table.crisis(), crisis);
     assert!(crisis + found.failure <= goal.budget, "{found:?}");
@@ -23,33 +23,33 @@ fn holds(goal: &Goal, crisis: f64, levels: &[u64], found: &Prediction) {
     assert!(buckets as f64 <= goal.items as f64 * goal.buckets_per_item);
 }
 
-fn all_hold(goal: &Goal, found: &Designs) {
+fn assert_all_meet(goal: &Goal, found: &Designs) {
     let stack = &found.filter_stack;
-    holds(goal, stack.crisis, &stack.levels, &stack.prediction);
+    assert_meets(goal, stack.crisis, &stack.levels, &stack.prediction);
     let table = Occupancy::new(goal.items, &stack.levels, goal.bucket);
     let again = filter_stack(&table.unwrap(), &stack.filters).unwrap();
     assert_eq!(again, stack.prediction);
     let cells = &found.type_filter;
-    holds(goal, cells.crisis, &cells.levels, &cells.prediction);
+    assert_meets(goal, cells.crisis, &cells.levels, &cells.prediction);
     let table = Occupancy::new(goal.items, &cells.levels, goal.bucket);
     let again = type_filter(&table.unwrap(), cells.cells, cells.probes);
     assert_eq!(again.unwrap(), cells.prediction);
     let strings = &found.interpolation;
-    holds(goal, strings.crisis, &strings.levels, &strings.prediction);
+    assert_meets(goal, strings.crisis, &strings.levels, &strings.prediction);
     let table = Occupancy::new(goal.items, &strings.levels, goal.bucket);
     let again = interpolation(&table.unwrap(), strings.bits).unwrap();
     assert_eq!(again, strings.prediction);
 }
 
-/// No larger than the reference by more than a part in a thousand; cells
-/// are several percent smaller.
-fn as_small(row: &Value) {
+/// Asserts at most 0.1% more memory than the reference; type filters are
+/// several percent smaller.
+fn assert_as_small(row: &Value) {
     let goal = Goal {
         budget: number(&row["budget"]),
         ..Goal::new(number(&row["n"]) as u64, number(&row["buckets_per_item"]))
     };
     let found = optimise(goal).unwrap();
-    all_hold(&goal, &found);
+    assert_all_meet(&goal, &found);
     for (what, got, most) in [
         ("mbf", found.filter_stack.prediction.bits_per_item, 1.001),
         ("sf", found.type_filter.prediction.bits_per_item, 1.001),
@@ -71,27 +71,28 @@ fn as_small(row: &Value) {
     assert_eq!(found.interpolation.bits, bits);
 }
 
-fn rows(items: &[u64]) -> usize {
-    let mut seen = 0;
+/// Compares the rows with these numbers of items, and returns how many.
+fn compare(items: &[u64]) -> usize {
+    let mut rows = 0;
     for row in reference("optimised_h1") {
         if items.contains(&(number(&row["n"]) as u64)) {
-            as_small(&row);
-            seen += 1;
+            assert_as_small(&row);
+            rows += 1;
         }
     }
-    seen
+    rows
 }
 
 #[test]
 fn summaries_of_ten_thousand() {
-    assert_eq!(rows(&[10_000]), 6);
+    assert_eq!(compare(&[10_000]), 6);
 }
 
 /// Run by `cargo xtask slow`.
 #[test]
 #[ignore = "slow tier"]
 fn summaries_of_millions() {
-    assert_eq!(rows(&[100_000, 1_000_000, 100_000_000]), 18);
+    assert_eq!(compare(&[100_000, 1_000_000, 100_000_000]), 18);
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn other_goals() {
         },
     ] {
         let found = optimise(goal).unwrap();
-        all_hold(&goal, &found);
+        assert_all_meet(&goal, &found);
         if let Some(choices) = goal.choices {
             let levels = found.filter_stack.levels.len();
             assert_eq!(levels, choices as usize);
@@ -122,7 +123,7 @@ fn other_goals() {
 }
 
 #[test]
-fn more_levels_or_buckets_help_until_the_budget_is_met() {
+fn more_levels_meet_the_budget() {
     let goal = Goal { choices: Some(3), ..Goal::new(10_000, 3.0) };
     let error = optimise(goal).unwrap_err();
     assert!(
@@ -132,8 +133,8 @@ fn more_levels_or_buckets_help_until_the_budget_is_met() {
     assert!(optimise(Goal { choices: Some(6), ..goal }).is_ok());
 }
 
-/// Best crisis with three buckets per item: another level is worth orders of
-/// magnitude.
+/// With three buckets per item, one more level lowers the chance of a crisis
+/// by orders of magnitude.
 #[test]
 fn least_crises() {
     for (choices, most) in [(4, 0.062), (5, 4.95e-6), (6, 6.61e-13)] {
@@ -145,8 +146,8 @@ fn least_crises() {
     }
 }
 
-/// As few pages as in these rows of the reference.
-fn few_pages(rows: core::ops::Range<usize>) {
+/// Asserts at most 0.3% more pages than these rows of the reference.
+fn assert_few_pages(rows: core::ops::Range<usize>) {
     for row in &reference("capacity_exact")[rows] {
         let n = number(&row["n"]) as u64;
         let pages = row["pages"].as_array().unwrap();
@@ -164,12 +165,12 @@ fn few_pages(rows: core::ops::Range<usize>) {
 
 #[test]
 fn fewest_pages_of_eight() {
-    few_pages(0..1);
+    assert_few_pages(0..1);
 }
 
 /// Run by `cargo xtask slow`.
 #[test]
 #[ignore = "slow tier"]
 fn fewest_pages_of_more() {
-    few_pages(1..4);
+    assert_few_pages(1..4);
 }

@@ -1,5 +1,5 @@
-//! Multilevel tables filled at random, here and by others, against the
-//! predictions.
+//! Predictions of multilevel tables against simulations, our own and those of
+//! the reference.
 
 mod support;
 
@@ -8,17 +8,18 @@ use support::{Random, counts, multilevel_reference as reference, number};
 use tamis_theory::crisis::Occupancy;
 use tamis_theory::summary::{self, Filter};
 
-/// Half the width of a 99.9 % interval, in deviations.
+/// Half width of a 99.9 % interval, in standard deviations.
 const DEVIATIONS: f64 = 3.29;
 
-/// The share of `trials` in which something of this chance happened.
+/// Asserts that an event of this chance occurred in a share `seen` of the
+/// trials, up to [`DEVIATIONS`].
 #[track_caller]
-fn as_often(what: &str, seen: f64, chance: f64, trials: f64) {
+fn assert_frequency(what: &str, seen: f64, chance: f64, trials: f64) {
     let room = DEVIATIONS * (chance * (1.0 - chance) / trials).sqrt();
     assert!((seen - chance).abs() <= room, "{what}: {seen}, not {chance}");
 }
 
-/// Items in each level after some were offered, and those without room.
+/// Fills a table; returns the items of each level, then those without room.
 fn fill(random: &mut Random, items: u64, levels: &[u64], h: u32) -> Vec<u64> {
     let mut table: Vec<Vec<u32>> =
         levels.iter().map(|m| vec![0; *m as usize]).collect();
@@ -58,10 +59,10 @@ fn crises_and_levels() {
         let trials = f64::from(trials);
         let what = format!("{levels:?} of {bucket}");
         let seen = f64::from(crises) / trials;
-        assert!(crises > 20, "{what}: too rare to see");
-        as_often(&what, seen, table.crisis(), trials);
+        assert!(crises > 20, "{what}: too few crises to compare");
+        assert_frequency(&what, seen, table.crisis(), trials);
         for (mean, want) in means.iter().zip(table.level_items()) {
-            // A count varies less than a Poisson variable.
+            // The variance of a count is below that of a Poisson variable.
             let room = DEVIATIONS * (want / trials).sqrt() * 2.0;
             assert!((mean - want).abs() < room, "{what}: {mean} {want}");
         }
@@ -69,14 +70,14 @@ fn crises_and_levels() {
 }
 
 #[test]
-fn crises_simulated_by_others() {
+fn crises_of_reference_simulations() {
     let mut rows = 0;
     for row in reference("simulated_crisis") {
         rows += 1;
         let items = number(&row["n"]) as u64;
         let table = Occupancy::new(items, &counts(&row["sizes"]), 1).unwrap();
         let (seen, trials) = (number(&row["mc"]), number(&row["trials"]));
-        as_often("crisis", seen, table.crisis(), trials);
+        assert_frequency("crisis", seen, table.crisis(), trials);
         let gap = table.crisis() / number(&row["exact"]) - 1.0;
         assert!(gap.abs() < 1e-6);
     }
@@ -88,9 +89,9 @@ fn pair(value: &Value) -> (u64, u32) {
     (both[0], both[1] as u32)
 }
 
-/// Items named wrongly per build, and strangers taken for members.
+/// Items with the wrong level per table, and false positives.
 #[test]
-fn summaries_simulated_by_others() {
+fn summaries_of_reference_simulations() {
     let mut rows = 0;
     for row in reference("simulated_summaries") {
         rows += 1;
@@ -111,11 +112,11 @@ fn summaries_simulated_by_others() {
             let of = |what: &str| number(&row[&format!("{name}_{what}")]);
             let gap = found.failure / of("failure_bound") - 1.0;
             assert!(gap.abs() < 1e-6, "{name}: {found:?}");
-            // Counts of rare items, and so nearly Poisson.
+            // Counts of rare items are nearly Poisson.
             let room = DEVIATIONS * (found.failure / trials).sqrt() * 1.2;
             let wrong = (of("bad_items_mc") - found.failure).abs();
             assert!(wrong < room, "{name}: {found:?}");
-            // Fewer builds have one than there are items.
+            // Tables with a failure are at most as frequent as failures.
             assert!(of("failure_mc") <= of("bad_items_mc"));
             let seen = of("fp_mc");
             let gap = (seen / found.false_positive - 1.0).abs();

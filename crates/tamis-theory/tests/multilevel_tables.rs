@@ -1,5 +1,6 @@
-//! Multilevel tables and their summaries against independent values.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+//! Multilevel tables and their summaries against independent reference
+//! values.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod support;
 
@@ -18,7 +19,7 @@ fn table(row: &Value, sizes: &str, bucket: u32) -> Occupancy {
     Occupancy::new(items(row), &counts(&row[sizes]), bucket).unwrap()
 }
 
-/// A list of as many numbers.
+/// Asserts a list of the same length with equal numbers.
 fn same_list(tally: &mut Tally, what: &str, got: &[f64], want: &Value) {
     let want = numbers(want);
     assert_eq!(got.len(), want.len(), "{what}");
@@ -46,7 +47,7 @@ fn crises() {
             let (above, below) = text.split_once('/').unwrap();
             let [above, below]: [f64; 2] =
                 [above, below].map(|part| part.parse().unwrap());
-            // To the last digit: all arithmetic is of small fractions.
+            // To the last digit: all operands are small fractions.
             let gap = table.crisis() / (above / below) - 1.0;
             assert!(gap.abs() < 4.0 * f64::EPSILON, "{what}: {gap}");
         }
@@ -73,8 +74,8 @@ fn larger_buckets() {
     for row in reference("simulated_capacity") {
         let bucket = integer(&row["h"]);
         let table = table(&row, "pages", bucket);
-        // The reference adds up the chances of the buckets of the last level
-        // to overflow, which exceeds the chance that one does.
+        // The reference is a union bound: the sum over the buckets of the
+        // last level of their chance to overflow.
         let added = -(-table.crisis()).ln_1p();
         let sum = number(&row["exact"]);
         assert!(table.crisis() < sum);
@@ -86,7 +87,7 @@ fn larger_buckets() {
 }
 
 #[test]
-fn what_one_bucket_passes_on() {
+fn overflow_of_one_bucket() {
     let mut tally = Tally::default();
     for row in reference("capacity_overflow_fraction") {
         let (bucket, mean) = (integer(&row["h"]), number(&row["lam"]));
@@ -104,7 +105,7 @@ fn replaced_items() {
     for row in reference("churn") {
         let (levels, bucket) = (counts(&row["sizes"]), integer(&row["h"]));
         let fresh = crisis::heuristic(items(&row), &levels, bucket).unwrap();
-        // Numbers below all that matters are zero in the reference.
+        // The reference rounds negligible numbers to zero.
         let (last, others) = fresh.split_last().unwrap();
         let mut want = numbers(&row["insert_only_passed_on"]);
         let end = want.pop().unwrap();
@@ -115,7 +116,7 @@ fn replaced_items() {
         let used = crisis::churn(items(&row), &levels, bucket).unwrap();
         let erlang = &row["churn_passed_on_erlang"];
         same_list(&mut tally, "churn", &used.passed_on, erlang);
-        // Simulated by others: means of ten turnovers, at random or the
+        // Simulated means of ten turnovers, replacing random items or the
         // oldest first.
         for mean in
             ["simulated_passed_on_mean", "simulated_passed_on_fifo_mean"]
@@ -152,7 +153,7 @@ fn pages_at_given_sizes() {
             if block == "capacity" {
                 let pages = counts(&row["churn_pages"]);
                 let used = crisis::churn(n, &pages, bucket).unwrap();
-                // Whole pages miss the target by that much.
+                // Rounding to whole pages misses the target by up to 0.1%.
                 let crises = used.crises_per_turnover;
                 tally.within(&what, crises, 1e-9, 1e-3);
                 let share = used.passed_on[1] / n as f64;
@@ -191,9 +192,9 @@ fn summaries() {
             let each = numbers(&want["failure_by_type"]);
             assert_eq!(got.failure_by_level.len(), each.len());
             for (got, want) in got.failure_by_level.iter().zip(each) {
-                // For so many items the reference has normal laws and leaves
-                // out that items kept and passed on vary together. Below
-                // the chances compared nothing matters.
+                // Above 1e6 items the reference uses normal distributions
+                // and ignores the covariance of items kept and passed on.
+                // Chances below 1e-25 are negligible.
                 let part = if items(&row) > 1_000_000 { 3e-4 } else { 1e-6 };
                 if want > 1e-25 {
                     tally.within(&what, *got, want, part);
@@ -201,7 +202,7 @@ fn summaries() {
             }
         }
         tally.same(&what, stack.bits_per_item, &row["mbf"]["bits_per_item"]);
-        // Cells packed into words take a little more than their entropy.
+        // Cells packed into words take up to 4% more than their entropy.
         let ideal = number(&row["sf"]["bits_per_item"]);
         let ratio = single.bits_per_item / ideal;
         assert!((1.0..1.04).contains(&ratio), "{what}: {ratio}");
@@ -213,7 +214,7 @@ fn summaries() {
 fn strings() {
     let mut tally = Tally::default();
     for row in reference("interpolation") {
-        // Levels do not matter.
+        // The result does not depend on the levels.
         let n = items(&row);
         let table = Occupancy::new(n, &[2 * n, n], 1).unwrap();
         let bits = integer(&row["bits_per_item"]);
@@ -238,8 +239,8 @@ fn counting_filters_under_churn() {
             summary::churned_stack(items(&row), &levels, 1, &filters).unwrap();
         let predicted = number(&row["misnamed_steady_predicted"]);
         tally.within("steady", steady, predicted, 1e-4);
-        // The reference takes every level at its average, which is too low:
-        // the chance of a hit is convex in the items below.
+        // The reference replaces every level by its average, which is too
+        // low: the chance of a hit is convex in the items below.
         let average = crisis::heuristic(items(&row), &levels, 1).unwrap();
         let stay = average[0] - average[1];
         let mean = stay * filters[1].hit(average[1]);
@@ -249,7 +250,7 @@ fn counting_filters_under_churn() {
         assert!(exact.failure > 1.01 * mean && exact.failure < 1.1 * mean);
         let churn = crisis::churn(items(&row), &levels, 1).unwrap();
         tally.same("below", churn.passed_on[1], &row["type_gt1_erlang"]);
-        // Simulated by others, a mean over many turnovers.
+        // A simulated mean over many turnovers.
         let seen = number(&row["misnamed_steady_simulated"]);
         assert!((steady / seen - 1.0).abs() < 0.15);
     }

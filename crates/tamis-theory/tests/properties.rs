@@ -1,4 +1,4 @@
-//! What must hold for any parameters.
+//! Properties of the bound, the schemes and the balanced filters.
 
 use proptest::prelude::*;
 use tamis_theory::balanced::Lookup;
@@ -39,7 +39,8 @@ proptest! {
         let costs = |a, gamma| -> Result<[f64; 2], Error> {
             let bound = Bound::new(a, r, gamma)?;
             let loads = bound.distribution();
-            // Both convex: a square, and a power that becomes a line.
+            // Two convex costs: a square, and a power that continues as a
+            // line.
             let power = |i: usize| {
                 let (bent, rest) = (i.min(100), i.saturating_sub(100));
                 let end = base.powi(100);
@@ -107,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn lookups_that_know_more_read_less(
+    fn coin_and_tracking_bits_save_reads(
         log_bits in 6u32..=10,
         beta in 6.0f64..60.0,
         d in 2u32..5,
@@ -187,7 +188,7 @@ proptest! {
                 let p = returned::predict(
                     256, beta, a, 3, place, lookup, probes,
                 )?;
-                // A key that came back needs no mark: tracking may gain.
+                // A returned key sets no mark, so tracking may gain.
                 if !matches!(lookup, Lookup::Tracking(_)) {
                     let least = listed.prediction.fpr * (1.0 - 1e-9);
                     prop_assert!(p.prediction.fpr >= least);
@@ -210,18 +211,18 @@ proptest! {
 
 #[test]
 fn limits_of_the_bound() {
-    // Nothing to take away: Poisson.
+    // Without surplus the loads are Poisson.
     for (a, gamma) in [(1.0, 0.0), (0.9, 0.1), (0.3, 0.7)] {
         let bound = Bound::new(a, 8.0, gamma).unwrap();
         assert_eq!(bound.threshold(), None, "{a} {gamma}");
         assert!((bound.distribution().variance() - 8.0 * a).abs() < 1e-9);
     }
-    // Fewer keys than blocks: a threshold of zero.
+    // With fewer keys than blocks the threshold is zero.
     let bound = Bound::new(1.5, 0.3, 0.1).unwrap();
     assert_eq!(bound.threshold(), Some(0));
     assert_eq!(bound.e0(), 0.0);
     assert!((bound.distribution().as_slice()[1] - 0.27).abs() < 1e-12);
-    // On both sides of a boundary the same scheme appears in two forms.
+    // On both sides of a boundary: (h, 0) and (h - 1, 1), the same scheme.
     let edge = 0.069_491_916_623;
     let below = Bound::new(1.2, 8.0, edge - 1e-9).unwrap();
     let above = Bound::new(1.2, 8.0, edge + 1e-9).unwrap();

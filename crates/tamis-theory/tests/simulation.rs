@@ -1,4 +1,5 @@
-//! The models against filters that are really built, with fixed seeds.
+//! The models of balanced filters against simulated filters, with fixed
+//! seeds.
 
 mod support;
 
@@ -42,21 +43,21 @@ struct Filter {
     rest: Rest,
 }
 
-/// What one filter turned out to do, its expectations taken over all its
-/// blocks instead of over sampled queries.
+/// Figures of one filter. Rate and reads are means over all its blocks, not
+/// over sampled queries.
 #[derive(Default, Clone, Copy)]
-struct Seen {
+struct Figures {
     fpr: f64,
     reads_miss: f64,
     access_budget: f64,
     overflow: f64,
 }
 
-impl Seen {
+impl Figures {
     const NAMES: [&'static str; 4] =
         ["fpr", "reads_miss", "access_budget", "overflow"];
 
-    fn figures(&self) -> [f64; 4] {
+    fn values(&self) -> [f64; 4] {
         [self.fpr, self.reads_miss, self.access_budget, self.overflow]
     }
 }
@@ -72,7 +73,7 @@ impl Filter {
         }
     }
 
-    fn build(&self, shares: &[f64], items: usize, seed: u64) -> Seen {
+    fn build(&self, shares: &[f64], items: usize, seed: u64) -> Figures {
         let mut random = Random(seed);
         let levels = shares.len();
         let mut sizes: Vec<usize> = shares
@@ -109,7 +110,7 @@ impl Filter {
                 (None, Rest::First) => Some(0),
                 (None, _) => None,
             };
-            // With a list, every block it was refused by is passed.
+            // A key in the list is refused by, and marks, all its blocks.
             for j in 0..place.unwrap_or(levels) {
                 table[j][path[j]].marks[class] = true;
             }
@@ -122,10 +123,10 @@ impl Filter {
                 }
             }
         }
-        let mut seen = Seen {
+        let mut figures = Figures {
             access_budget: reads as f64 / items as f64,
             overflow: refused as f64 / items as f64,
-            ..Seen::default()
+            ..Figures::default()
         };
         let mut reaching = 1.0;
         for level in &table {
@@ -138,20 +139,26 @@ impl Filter {
                 maybe += rate / level.len() as f64;
                 passed += marked * (1.0 - rate) / level.len() as f64;
             }
-            seen.reads_miss += reaching;
-            seen.fpr += reaching * maybe;
+            figures.reads_miss += reaching;
+            figures.fpr += reaching * maybe;
             reaching *= passed;
         }
-        seen
+        figures
     }
 
-    /// Every figure within 4.5 standard errors of the model, which is for
-    /// infinitely many blocks: 0.2% more for that.
-    fn agrees(&self, shares: &[f64], items: usize, model: Seen, seed: u64) {
-        let runs: Vec<Seen> =
+    /// Asserts that every figure is within 4.5 standard errors and 0.2% of
+    /// the model; the 0.2% allow for the finite number of blocks.
+    fn assert_agrees(
+        &self,
+        shares: &[f64],
+        items: usize,
+        model: Figures,
+        seed: u64,
+    ) {
+        let runs: Vec<Figures> =
             (0..RUNS).map(|i| self.build(shares, items, seed + i)).collect();
-        for (i, name) in Seen::NAMES.into_iter().enumerate() {
-            let of = |seen: &Seen| seen.figures()[i];
+        for (i, name) in Figures::NAMES.into_iter().enumerate() {
+            let of = |figures: &Figures| figures.values()[i];
             let n = RUNS as f64;
             let mean = runs.iter().map(of).sum::<f64>() / n;
             let square =
@@ -183,13 +190,13 @@ fn keys_returned_to_the_first_block() {
         admission: model.admission,
         rest: Rest::First,
     };
-    let expected = Seen {
+    let expected = Figures {
         fpr: model.prediction.fpr,
         reads_miss: model.prediction.reads_miss,
         access_budget: model.access_budget,
         overflow: model.returned_fraction,
     };
-    filter.agrees(&model.level_shares, ITEMS_24, expected, 100);
+    filter.assert_agrees(&model.level_shares, ITEMS_24, expected, 100);
 }
 
 #[test]
@@ -208,13 +215,13 @@ fn keys_in_a_list() {
         admission: model.admission,
         rest: Rest::List,
     };
-    let expected = Seen {
+    let expected = Figures {
         fpr: model.prediction.fpr,
         reads_miss: model.prediction.reads_miss,
         access_budget: model.prediction.reads_hit,
         overflow: model.overflow_fraction,
     };
-    filter.agrees(&levels.level_shares, ITEMS_24, expected, 200);
+    filter.assert_agrees(&levels.level_shares, ITEMS_24, expected, 200);
 }
 
 #[test]
@@ -235,12 +242,12 @@ fn an_absorbing_last_level() {
             admission: 0.0,
             rest: Rest::Absorbed,
         };
-        let expected = Seen {
+        let expected = Figures {
             fpr: model.prediction.fpr,
             reads_miss: model.prediction.reads_miss,
             access_budget: model.prediction.reads_hit,
             overflow: 0.0,
         };
-        filter.agrees(&shares, ITEMS_24, expected, seed);
+        filter.assert_agrees(&shares, ITEMS_24, expected, seed);
     }
 }

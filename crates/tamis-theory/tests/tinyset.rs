@@ -1,9 +1,8 @@
-//! Fingerprint blocks against independent values.
+//! Fingerprint blocks against independent reference values.
 //!
-//! The reference computes with remainders of 40 bits where it says nothing
-//! else, and without a bit for freed slots in a block with removals. Rates
-//! called measured come from an implementation that is not ours.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+//! The reference uses remainders of 40 bits unless noted, and no flag bit in
+//! a block with removals. Measured rates come from another implementation.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod support;
 
@@ -14,7 +13,7 @@ use tamis_theory::tinyset::two_level::{self, TwoLevel};
 use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Error, standard};
 
-/// A block by its chains and its array.
+/// A block with this number of chains and array bits.
 fn block(chains: u32, array: u32) -> Block {
     Block { remainder_bits: 40, ..Block::new(chains + array, chains) }
 }
@@ -103,7 +102,7 @@ fn table_1_single_block() {
     for row in reference("single_block") {
         let eps = number(&row["eps"]);
         tally.places("one", 2.0 - eps.log2(), &row["one_width"], 3);
-        // The reference adds up chances instead of multiplying them.
+        // The reference sums chances (union bound).
         let summed = -(-eps).exp_m1();
         let got = tinyset::single_block(1.0, summed).unwrap();
         tally.places("two", got, &row["two_widths"], 3);
@@ -111,8 +110,8 @@ fn table_1_single_block() {
         assert!(exact < got && exact > got - 0.01);
     }
     assert_eq!(tally.0, 3 * 2);
-    // The least memory of any number of keys per chain, over log2(1/eps),
-    // when fingerprints happen to have one width.
+    // The least overhead over log2(1/eps) of any number of keys per chain,
+    // with fingerprints of one width.
     let eps = 2f64.powi(-20) * core::f64::consts::LN_2;
     let best = tinyset::single_block(core::f64::consts::LN_2, eps).unwrap();
     assert!((best + eps.log2() - 1.914).abs() < 5e-4);
@@ -157,7 +156,7 @@ fn tables_5_and_6() {
     assert_eq!(tally.0, 7 * 6);
 }
 
-/// A Bloom filter with as many probes as it likes, and parts of them.
+/// The rate of a Bloom filter with the optimal, fractional number of probes.
 fn ideal_bloom(bits_per_key: f64) -> f64 {
     (-bits_per_key * core::f64::consts::LN_2.powi(2)).exp()
 }
@@ -177,8 +176,8 @@ fn break_even_with_bloom() {
                 high = load;
             }
         }
-        // Off by one in the last digit for four of them: the reference
-        // moves in steps.
+        // Four rows differ by one in the last digit: the reference searches
+        // in steps.
         let want = number(&row["fpr"]);
         let got = fpr(block, low);
         assert!((got - want).abs() < 1.2e-4, "{got} {want}");
@@ -194,7 +193,7 @@ fn break_even_with_bloom() {
         let all: Vec<u32> = (150..300).collect();
         let p = block(64, all[all.partition_point(wins)]);
         let p = tinyset::predict(p, 40.0).unwrap();
-        // A block holds whole bits: 7.125 and not 7.12.
+        // 7.125 instead of 7.12: blocks have whole numbers of bits.
         tally.within("bits", p.bits_per_key, number(&row["bits"]), 1e-3);
         tally.places("fpr", p.fpr, &row["fpr"], 4);
         let at_19 = ideal_bloom(19.0) / fpr(block(64, 19 * 40 - 64), 40.0);
@@ -213,7 +212,7 @@ fn figure_14_more_keys_than_planned() {
     for row in reference("fig14") {
         let bits = integer(&row["B"]);
         let block = Block::new(bits, 64);
-        // Measured, on a single filter of 1024 blocks.
+        // Measured on a single filter of 1024 blocks.
         let first = finite(block, 38_000);
         tally.within("38000", first, number(&row["at_38000"]), 0.04);
         let load = f64::from(bits)
@@ -238,8 +237,8 @@ fn figure_14_more_keys_than_planned() {
     assert_eq!(tally.0, 4 * 6 + 8);
 }
 
-/// The decimal logarithm of the chance that one of `blocks` gets more than
-/// `limit` of all keys.
+/// The decimal logarithm of the chance that one of `blocks` blocks gets more
+/// than `limit` keys.
 fn binomial_tail(mean: u32, limit: u32, blocks: u32) -> f64 {
     let n = f64::from(mean * blocks);
     let p = 1.0 / f64::from(blocks);
@@ -262,8 +261,8 @@ fn overload() {
     let mut tally = Tally::default();
     for row in reference("overload") {
         let load = number(&row["mean"]);
-        // Measured on one filter whose size is not known: the first is off
-        // by 7 %, the others by 3 % at most.
+        // Measured on one filter of unspecified size: the first row differs
+        // by 7 %, the others by at most 3 %.
         let part = if load < 100.0 { 0.08 } else { 0.03 };
         let got = fpr(Block::new(512, 64), load);
         tally.within("overload", got, number(&row["fpr"]), part);
@@ -280,7 +279,7 @@ fn overload() {
         tally.0 += 1;
     }
     assert_eq!(tally.0, 7 + 6);
-    // Also where nearly everything is in the tail.
+    // Tails that contain most of the distribution.
     let all = tinyset::overflow_tail(1000.0, 0).unwrap();
     assert!(all <= 0.0 && all > -1e-12);
     let half = tinyset::overflow_tail(100.0, 99).unwrap();
@@ -297,7 +296,8 @@ fn smallest_memory() {
         let removable = bits(padded(line), eps);
         tally.places("removable", removable, &row["removable"], 3);
         let (chains, best) = tinyset::best_chains(512, eps).unwrap();
-        // At 1e-5 the reference has a step of 0.001 between two chains.
+        // At 1e-5 the reference has a step of 0.001 between two numbers of
+        // chains.
         let gap = best.bits_per_key - number(&row["best"]);
         assert!(gap.abs() <= 1.2e-3, "{row} {}", best.bits_per_key);
         tally.0 += 1;
@@ -306,8 +306,8 @@ fn smallest_memory() {
         }
     }
     assert_eq!(tally.0, 8 * 3 + 6);
-    // The bit that tells freed slots from used ones costs most where an
-    // array of 448 bits divides without rest, at 56 and at 64 keys.
+    // The flag bit costs most where an array of 448 bits divides without
+    // remainder, at 56 and at 64 keys.
     let line = Block::new(512, 64);
     for (eps, cost) in [(1e-2, 0.068), (1e-3, 0.026), (1e-4, 0.066)] {
         let got = bits(line.removable(), eps) - bits(padded(line), eps);
@@ -333,7 +333,7 @@ fn block_sizes() {
 }
 
 #[test]
-fn best_chains_is_the_best() {
+fn best_chains_needs_the_least_memory() {
     for (size, eps) in [(64, 0.05), (256, 1e-3), (512, 1e-2), (512, 1e-5)] {
         let (chains, found) = tinyset::best_chains(size, eps).unwrap();
         let all = (1..size - 1).filter_map(|chains| {
@@ -373,14 +373,14 @@ fn growth() {
     let line = Block::new(512, 64).removable();
     for row in reference("growth") {
         let doublings = integer(&row["doublings"]);
-        // One filter was measured; it started 2.3 % above its mean.
+        // Measured on one filter, initially 2.3 % above its mean.
         let got = tinyset::refilled(line, 39.0, doublings).unwrap();
         tally.within("refilled", got, number(&row["fpr"]), 0.025);
         let grown = tinyset::grown(line, 39.0, doublings + 1).unwrap();
         assert_eq!(grown, got);
     }
     assert_eq!(tally.0, 6);
-    // Filled up and never doubled is just filled up.
+    // Zero doublings equal a plain prediction.
     for load in [0.5, 20.0, 64.0, 200.0] {
         let got = tinyset::refilled(line, load, 0).unwrap();
         assert!((got / fpr(line, load) - 1.0).abs() < 1e-6, "{load}");
@@ -403,7 +403,8 @@ fn figure_15_removals() {
     for row in reference("churn") {
         let replaced = number(&row["percent"]) / 100.0;
         let used = tinyset::churned(line, 39.0, replaced).unwrap();
-        // The oldest key was removed, which costs more than any key.
+        // The reference removes the oldest key, which costs more than a
+        // random one.
         let part = used.fpr / number(&row["fpr"]);
         assert!((0.93..1.015).contains(&part), "{row} {part}");
         tally.0 += 1;
@@ -422,10 +423,9 @@ fn two_levels_as_measured() {
         let load = 512.0 * (1.0 + 1.0 / ratio) / number(&row["bits"]);
         let p = two_level::predict(design, load).unwrap();
         tally.within("bits", p.bits_per_key, number(&row["bits"]), 1e-12);
-        // Reads are those of all lookups; the loads of one filter differ
-        // from another's by about this much.
+        // The tolerance is the spread between filters.
         tally.within("reads", p.reads_miss, number(&row["reads"]), 8e-4);
-        // One run of each: the rates are up to 2.2 % below the prediction.
+        // One run each; the rates are up to 2.2 % below the prediction.
         let part = number(&row["fpr"]) / p.fpr;
         assert!((0.975..1.01).contains(&part), "{row} {part}");
         tally.0 += 1;
@@ -459,7 +459,7 @@ fn two_levels_for_a_rate() {
             assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
         }
     }
-    // Fewer chains leave room for a bit more of every fingerprint.
+    // Fewer chains leave room for longer fingerprints.
     let (_, p) = two_level::for_fpr(Block::new(512, 56), 1e-4, 1.06).unwrap();
     assert!((p.bits_per_key - 16.445).abs() < 1e-3);
     assert!((p.reads_miss - 1.042).abs() < 1e-3);
@@ -475,7 +475,7 @@ fn no_neighbour_of_a_design_is_better() {
             for part in [0.5, 0.8, 0.95, 1.05, 1.25, 2.0] {
                 let ratio = found.ratio * part;
                 let design = TwoLevel { cap, ratio, ..found };
-                // The load at which it would take as much memory.
+                // The load at which the memory is slightly below `best`.
                 let load = 512.0 * (1.0 + 1.0 / ratio) / best * 1.0001;
                 let p = two_level::predict(design, load).unwrap();
                 let fits = p.fpr <= eps && p.reads_miss <= reads;
@@ -486,7 +486,7 @@ fn no_neighbour_of_a_design_is_better() {
 }
 
 #[test]
-fn a_cap_that_is_never_reached_is_one_level() {
+fn an_unreached_cap_equals_one_level() {
     let block = Block { flag_bits: 1, ..Block::new(512, 64) };
     for load in [0.1, 10.0, 30.0] {
         let design = TwoLevel { block, cap: 128, ratio: 100.0 };
@@ -547,7 +547,7 @@ proptest! {
     }
 
     #[test]
-    fn memory_for_a_rate_is_the_least(
+    fn for_fpr_finds_the_least_memory(
         size in 128u32..=2048,
         part in 0.05f64..0.4,
         log_target in -18.0f64..-0.1,
@@ -569,7 +569,7 @@ proptest! {
     }
 
     #[test]
-    fn many_blocks_are_the_limit(load in 1u64..100, log_blocks in 20u32..30) {
+    fn many_blocks_reach_the_limit(load in 1u64..100, log_blocks in 20u32..30) {
         let line = Block::new(512, 64);
         let blocks = 1 << log_blocks;
         let finite = tinyset::predict_finite(line, blocks, load * blocks)?;
@@ -578,22 +578,22 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_an_error(
+    fn arguments_out_of_range_are_errors(
         size in any::<u32>(), chains in any::<u32>(),
         flag_bits in any::<u32>(), remainder_bits in any::<u32>(),
         wildcard in any::<bool>(), entries in any::<u32>(),
         x in any::<f64>(), y in any::<f64>(), z in any::<f64>(),
     ) {
-        let mad = Block {
+        let wild = Block {
             block_bits: size, chains, flag_bits, wildcard, remainder_bits,
         };
-        let sane = Block { wildcard, ..Block::new(512, 64) };
-        let _ = (mad.widths(entries), mad.array_bits());
-        prop_assert!((0.0..=1.0).contains(&mad.fpr(entries)));
+        let valid = Block { wildcard, ..Block::new(512, 64) };
+        let _ = (wild.widths(entries), wild.array_bits());
+        prop_assert!((0.0..=1.0).contains(&wild.fpr(entries)));
         let rate = tinyset::rate(chains, size, entries, flag_bits);
         prop_assert!((0.0..=1.0).contains(&rate));
-        prop_assert!(tinyset::predict(mad, 10.0).is_err());
-        for block in [mad, sane] {
+        prop_assert!(tinyset::predict(wild, 10.0).is_err());
+        for block in [wild, valid] {
             let nan = |x: Result<f64, Error>| x.is_ok_and(f64::is_nan);
             let rate = |p: tamis_theory::Prediction| p.fpr;
             for bad in [

@@ -1,16 +1,15 @@
-//! Fingerprint blocks against blocks that are really filled, key by key.
+//! Predictions of fingerprint blocks against simulated blocks.
 //!
 //! A simulated block keeps its entries sorted by chain, newest first, with
-//! the bits of the remainder that are left of each. Its false-positive rate
-//! is not sampled but added up over all keys there could be, so what remains
-//! of chance is in the keys that were inserted.
+//! the stored bits of each remainder. Its false-positive rate is computed over
+//! all possible keys, not sampled, so only the inserted keys are random.
 
 use std::collections::VecDeque;
 
 use tamis_theory::tinyset::two_level::{self, TwoLevel};
 use tamis_theory::tinyset::{self, Block};
 
-/// splitmix64
+/// SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -46,7 +45,7 @@ fn key(hash: u64, blocks: usize, chains: u32) -> Key {
 struct Entry {
     chain: u32,
     bits: u64,
-    /// How many bits of the remainder are known.
+    /// Bits of the remainder that are stored.
     width: u32,
 }
 
@@ -59,7 +58,7 @@ impl Entry {
 
 #[derive(Clone, Default)]
 struct Slots {
-    /// As many as the block has been laid out for.
+    /// Number of slots the array is divided into.
     slots: u32,
     entries: Vec<Entry>,
 }
@@ -73,7 +72,7 @@ impl Slots {
         self.fit(block);
     }
 
-    /// The most specific of the entries that match.
+    /// Removes the longest of the entries that match.
     fn remove(&mut self, block: &Block, key: Key) {
         let same = |e: &Entry| e.matches(key.chain, key.remainder);
         let all = self.entries.iter().enumerate();
@@ -98,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Each side gets the entries whose first bit is that of the side.
+    /// Splits the block in two by the first bit of the entries.
     fn split(&self, block: &Block) -> [Slots; 2] {
         let (base, _) = block.widths(self.slots);
         [0, 1].map(|side| {
@@ -109,7 +108,7 @@ impl Slots {
                 ..*e
             });
             let entries: Vec<Entry> = shorter.collect();
-            // The fewest slots that are no wider than the entries.
+            // The fewest slots no wider than the entries.
             let least = block.array_bits() / (base + 1) + 1;
             let slots = least.max(entries.len() as u32);
             let mut half = Slots { slots, entries };
@@ -118,7 +117,7 @@ impl Slots {
         })
     }
 
-    /// Share of all keys that the block answers with "maybe".
+    /// Share of all keys to which the block answers "maybe".
     fn rate(&self, block: &Block) -> f64 {
         let chains: Vec<&[Entry]> =
             self.entries.chunk_by(|a, b| a.chain == b.chain).collect();
@@ -131,8 +130,8 @@ impl Slots {
 fn covered(entries: &[Entry]) -> f64 {
     let mut sum = 0.0;
     for (i, entry) in entries.iter().enumerate() {
-        // One that begins with another, or equals an earlier one, adds
-        // nothing.
+        // An entry that has another as a prefix, or equals an earlier one,
+        // adds nothing.
         let inside = |(j, other): (usize, &Entry)| {
             let shorter = other.width < entry.width
                 || (other.width == entry.width && j < i);
@@ -173,7 +172,7 @@ fn close(got: f64, want: f64, part: f64) {
 }
 
 #[test]
-fn one_block_of_so_many_keys() {
+fn one_block_by_number_of_keys() {
     let line = Block::new(512, 64);
     let mut random = Random(1);
     for (block, entries, trials) in [
@@ -194,8 +193,8 @@ fn one_block_of_so_many_keys() {
             let (blocks, _) = filled(&block, 1, entries, &mut random);
             sum += mean_rate(&blocks, &block);
         }
-        // Adding up chances over chains is exact; that the entries of one
-        // chain have different widths is not.
+        // The sum over chains is exact; different widths within one chain
+        // are not.
         close(sum / f64::from(trials), block.fpr(entries as u32), 0.01);
     }
 }
@@ -210,8 +209,8 @@ fn a_filter_and_its_merged_and_folded_forms() {
     let expected = tinyset::predict(line, load as f64).unwrap().fpr;
     close(mean_rate(&direct, &line), expected, 0.02);
 
-    // The union of the first third and the rest has what was inserted one
-    // by one, in other slots.
+    // Merged: the union of the first third and the rest has the same
+    // entries as the filter filled key by key, in other slots.
     let mut parts = [vec![Slots::default(); blocks], direct.clone()];
     parts[1].fill(Slots::default());
     for (i, key) in inserted.iter().enumerate() {
@@ -233,7 +232,7 @@ fn a_filter_and_its_merged_and_folded_forms() {
     let same = mean_rate(&direct, &line);
     close(mean_rate(&merged, &line), same, 0.005);
 
-    // Folded: two neighbours become one, told apart by the first bit.
+    // Folded: two neighbours become one, distinguished by the first bit.
     let folded: Vec<Slots> = merged
         .chunks(2)
         .map(|pair| {
@@ -269,8 +268,8 @@ fn growth() {
             let before = mean_rate(&all, &block);
             all = all.iter().flat_map(|b| b.split(&block)).collect();
             bits -= 1;
-            // A doubling changes nothing, but for a rare extra bit that
-            // finds no wider slot.
+            // A doubling changes the rate only by rare extra bits without a
+            // wider slot.
             close(mean_rate(&all, &block), before, 1e-4);
             for _ in 0..load * all.len() / 2 {
                 let key = key(random.next(), all.len(), block.chains);
@@ -278,8 +277,7 @@ fn growth() {
             }
             let load = load as f64;
             let rate = tinyset::refilled(block, load, doublings).unwrap();
-            // The blocks of a small filter start more or less crowded, and
-            // the difference stays.
+            // The initial deviation of a small filter persists.
             close(mean_rate(&all, &block), rate, 0.04);
         }
     }
@@ -322,7 +320,7 @@ fn replaced_keys() {
     }
 }
 
-/// Two levels as they are built: keys arrive one by one.
+/// A simulated filter of two levels, filled key by key.
 struct Levels {
     design: TwoLevel,
     primary: Vec<Slots>,
@@ -341,7 +339,7 @@ impl Levels {
         }
     }
 
-    /// Is this chain looked up in level 2?
+    /// Whether this chain is looked up in level 2.
     fn moved(&self, block: usize, chain: u32) -> bool {
         let last = self.primary[block].entries.last();
         self.spilled[block] && last.is_none_or(|e| chain > e.chain)
@@ -365,8 +363,8 @@ impl Levels {
             block.insert(&self.design.primary(), key, full);
             return;
         }
-        // The widths stay those of the cap: nothing is cut for a key that
-        // is about to go.
+        // The widths stay those of `cap`: the new key moves at once, so no
+        // entry is shortened for it.
         self.spilled[key.block] = true;
         let at = block.entries.partition_point(|e| e.chain < key.chain);
         let Key { chain, remainder: bits, .. } = key;
@@ -438,8 +436,7 @@ fn two_levels() {
         }
         let [rate, reads, spilled] = levels.averages();
         let p = two_level::predict(design, load).unwrap();
-        // A filter of 8192 blocks differs from the next by about half of
-        // these.
+        // Filters of 8192 blocks differ by about half of these tolerances.
         close(rate, p.fpr, 0.03);
         close(reads - 1.0, p.reads_miss - 1.0, 0.03);
         close(spilled, two_level::spilled(design, load).unwrap(), 0.03);

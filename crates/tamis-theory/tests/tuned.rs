@@ -1,4 +1,4 @@
-//! The search against the best designs of an independent one.
+//! The search against the best designs of an independent search.
 
 mod support;
 
@@ -14,8 +14,8 @@ const MODES: [(&str, Mode); 3] = [
     ("popcount", Mode::Popcount),
 ];
 
-/// At most 0.1% above the reference, for no more reads than allowed.
-fn reaches(row: &Value, mode: Mode, cap: f64, reference: &Value) {
+/// Asserts a rate at most 0.1% above the reference within the limit of reads.
+fn assert_reaches(row: &Value, mode: Mode, cap: f64, reference: &Value) {
     let (bits, beta) = (integer(&row["B"]), number(&row["beta"]));
     let got = tune::best(bits, beta, cap, Some(mode)).expect("a design");
     let p = got.prediction;
@@ -25,7 +25,7 @@ fn reaches(row: &Value, mode: Mode, cap: f64, reference: &Value) {
     assert!(p.reads_miss <= cap && p.reads_miss >= 1.0, "{what}");
     assert_eq!(p.reads_hit, got.access_budget, "{what}");
     assert_eq!(got.level_shares.len(), got.choices as usize, "{what}");
-    // What it promises is what the model says of the design it returns.
+    // The model gives the same prediction for the design returned.
     let again = absorbing::predict(
         bits,
         beta,
@@ -45,7 +45,7 @@ fn designs_of_512_bits() {
             let cap: f64 = limit.parse().unwrap();
             let designs = &row["designs"][limit];
             for (name, mode) in MODES {
-                reaches(&row, mode, cap, &designs[name]);
+                assert_reaches(&row, mode, cap, &designs[name]);
                 compared += 1;
             }
         }
@@ -58,7 +58,7 @@ fn designs_of_smaller_blocks() {
     let mut compared = 0;
     for row in reference("tuned_small_blocks") {
         for (name, mode) in &MODES[..2] {
-            reaches(&row, *mode, 1.25, &row[*name]);
+            assert_reaches(&row, *mode, 1.25, &row[*name]);
             compared += 1;
         }
     }
@@ -85,7 +85,7 @@ fn designs_with_a_list() {
 }
 
 #[test]
-fn more_reads_never_hurt() {
+fn more_reads_do_not_raise_the_rate() {
     for beta in [10.0, 24.0] {
         let mut before = f64::INFINITY;
         for cap in [1.01, 1.1, 1.3, 2.0, 4.0] {
@@ -99,13 +99,13 @@ fn more_reads_never_hurt() {
 }
 
 #[test]
-fn the_answer_is_reproducible() {
+fn the_search_is_deterministic() {
     let once = tune::best(128, 16.0, 1.2, None).unwrap();
     assert_eq!(tune::best(128, 16.0, 1.2, None).unwrap(), once);
 }
 
 #[test]
-fn nonsense_is_an_error() {
+fn arguments_out_of_range_are_errors() {
     for bad in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1.0] {
         for error in [
             tune::best(512, 16.0, bad, None).unwrap_err(),

@@ -1,10 +1,10 @@
-//! Independent reference values and the comparison used for all of them.
+//! Independent reference values, comparisons, and a random generator.
 #![allow(
     dead_code,
     unreachable_pub,
     missing_docs,
     clippy::unwrap_used,
-    reason = "each test file uses its own part"
+    reason = "each test file uses some of the items"
 )]
 #![allow(clippy::allow_attributes, reason = "an expectation may not hold")]
 
@@ -43,12 +43,12 @@ pub fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(number).collect()
 }
 
-/// Counts comparisons, so that a test can state how many it made.
+/// Comparisons, counted so that a test can assert their number.
 #[derive(Default)]
 pub struct Tally(pub usize);
 
 impl Tally {
-    /// Six significant digits.
+    /// Asserts six significant digits.
     pub fn same(&mut self, what: &str, got: f64, expected: &Value) {
         self.within(what, got, number(expected), 1e-6);
     }
@@ -61,7 +61,7 @@ impl Tally {
         );
     }
 
-    /// As many digits after the point as given.
+    /// Asserts `n` decimal places.
     pub fn places(&mut self, what: &str, got: f64, want: &Value, n: i32) {
         self.0 += 1;
         let want = number(want);
