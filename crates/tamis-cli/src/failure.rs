@@ -1,55 +1,64 @@
-//! Errors as one clear line with a hint.
+//! Error messages of one line each, with a hint, and exit statuses.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What a verb found: the difference between exit status 0 and 1.
+/// Exit status of a verb that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Yes,
-    No,
+pub(crate) enum Exit {
+    /// Status 0.
+    Success,
+    /// Status 1: no key selected, or damage found.
+    Negative,
+}
+
+impl Exit {
+    /// `Success` if `found`, otherwise `Negative`.
+    pub(crate) fn success_if(found: bool) -> Self {
+        if found { Self::Success } else { Self::Negative }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The reader of our output went away.
+    /// Standard output was closed by its reader.
     PipeClosed,
-    /// Anything the user should read.
-    Said(String),
+    /// Error message for the user.
+    Message(String),
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self::Said(message.to_string())
+        Self::Message(message.to_string())
     }
 
-    /// Tells the user, if anyone listens.
-    pub(crate) fn tell(&self) {
+    /// Prints the message to stderr; a closed stderr is ignored.
+    pub(crate) fn print(&self) {
         use io::Write as _;
         let _ = writeln!(io::stderr(), "tamis: {self}");
     }
 
-    /// What happened to which file, and what to do about it.
+    /// Error of the library about the file `path`, with a hint.
     pub(crate) fn file(path: &Path, error: &tamis::Error) -> Self {
         let hint = match error {
             tamis::Error::Io(error) => match error.kind() {
                 io::ErrorKind::AlreadyExists => " (--force overwrites it)",
-                io::ErrorKind::NotFound => " (is the path right?)",
+                io::ErrorKind::NotFound => " (check the path)",
                 _ => "",
             },
             tamis::Error::NotTamis { .. } => {
-                " (filters are made by `tamis build`)"
+                " (expected a filter written by `tamis build`)"
             }
             tamis::Error::Checksum { .. }
             | tamis::Error::Length { .. }
             | tamis::Error::TooShort { .. } => {
-                " (damaged: fetch or build it again)"
+                " (the file is damaged: copy or build it again)"
             }
             tamis::Error::NotFoldable { .. } => {
-                " (build it for more items, or keep it as it is)"
+                " (use it unfolded, or build it for more --items)"
             }
             tamis::Error::Unsupported { operation: "remove", .. } => {
                 " (build it with --kind tinyset --removable)"
@@ -63,9 +72,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PipeClosed => f.write_str("the output was closed"),
-            // One line, whatever a path or a library put into it.
-            Self::Said(message) => f.write_str(&message.replace('\n', " ")),
+            Self::PipeClosed => f.write_str("standard output was closed"),
+            // Paths and library errors may contain line ends.
+            Self::Message(message) => f.write_str(&message.replace('\n', " ")),
         }
     }
 }
@@ -82,7 +91,8 @@ impl From<tamis_theory::Error> for Failure {
     }
 }
 
-/// An error while writing the output.
+/// Error while writing to standard output. Errors of other files are
+/// converted with the path, by [`Failure::file`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -10,14 +10,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use failure::{Failure, Outcome};
+use failure::{Exit, Failure};
 
-/// Set membership for about one cache line a lookup.
+/// Build, query and inspect set-membership filters.
 ///
-/// A filter answers "certainly not" or "probably": it never misses a key it
-/// was built from, and wrongly says "probably" at a rate you choose.
+/// A lookup answers "probably" or "certainly not" and reads about one cache
+/// line. A filter finds every key it was built from. It wrongly answers
+/// "probably" at the false-positive rate chosen when it is built.
 #[derive(Parser)]
 #[command(
+    name = "tamis",
     version,
     propagate_version = true,
     max_term_width = 100,
@@ -27,10 +29,10 @@ Examples:
   tamis query words.tamis candidates.txt        # print the probable members
   tamis query words.tamis -v - < candidates.txt # print the certain non-members
   tamis info words.tamis
-  tamis plan --items 1e9 --fpr 0.001            # which kind, how much memory
+  tamis plan --items 1e9 --fpr 0.001            # compare kinds and memory
 
-Exit status: 0 done (for query: some key matched), 1 no key matched or the
-file is damaged (verify), 2 error."
+Exit status: 0 on success (query: a key was selected), 1 if query selected no
+key or verify found damage, 2 on error."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -67,12 +69,12 @@ fn main() -> ExitCode {
         Verb::Theory(args) => args.run(),
     };
     match result {
-        Ok(Outcome::Yes) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
-        // Whoever reads our output has heard enough: not an error.
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::Negative) => ExitCode::from(1),
+        // A reader such as `head` may close the pipe early: not an error.
         Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell();
+            failure.print();
             ExitCode::from(2)
         }
     }

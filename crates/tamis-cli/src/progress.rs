@@ -1,12 +1,12 @@
-//! Progress on a terminal, silence elsewhere.
+//! Progress bar on stderr.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar over bytes read, with rate and time left; a spinner if the amount
-/// is not known. Draws nothing unless stderr is a terminal.
-pub(crate) fn bytes(what: &'static str, total: Option<u64>) -> ProgressBar {
+/// Progress in bytes read: a bar with rate and remaining time, or a spinner
+/// if `total` is unknown. Draws nothing unless stderr is a terminal.
+pub(crate) fn bytes(verb: &'static str, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (
             ProgressBar::new(total),
@@ -17,11 +17,12 @@ pub(crate) fn bytes(what: &'static str, total: Option<u64>) -> ProgressBar {
             "{msg} {spinner} {bytes} {bytes_per_sec} {elapsed}",
         ),
     };
-    // The templates are constants; the default style is a fair fallback.
+    // Both templates are constant and valid; an invalid one would keep the
+    // default style.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar.set_message(what);
+    bar.set_message(verb);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -1,4 +1,4 @@
-//! Numbers for people and for machines.
+//! Reports on filters, as a table or as JSON.
 
 use std::io::Write;
 
@@ -7,9 +7,17 @@ use tamis::{FORMAT_VERSION, Filter, LoadHistogram, Parameter, Stats};
 
 use crate::failure::Result;
 
-/// Everything `info --json` says about a filter.
+/// Output format of a report.
+#[derive(clap::Args)]
+pub(crate) struct JsonArgs {
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Report on a filter: the fields of `info --json`.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct FilterReport {
     kind: &'static str,
     format_version: u16,
     hash: &'static str,
@@ -29,7 +37,7 @@ pub(crate) struct Report {
     parameters: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Report {
+impl FilterReport {
     pub(crate) fn new<D: AsRef<[u8]>>(filter: &tamis::AnyFilter<D>) -> Self {
         let Stats {
             kind,
@@ -56,7 +64,7 @@ impl Report {
             kind: kind.name(),
             format_version: FORMAT_VERSION,
             hash: hasher.id().name(),
-            // JSON readers keep 64 bits of a number, a key has 128.
+            // JSON numbers have at most 64 bits, a SipHash key has 128.
             seed: match u64::try_from(hasher.seed()) {
                 Ok(seed) => seed.into(),
                 Err(_) => format!("{:#x}", hasher.seed()).into(),
@@ -76,7 +84,7 @@ impl Report {
         }
     }
 
-    /// Prints as JSON, or as a table a person reads.
+    /// Prints the report as JSON or as a table.
     pub(crate) fn print(&self, json: bool) -> Result<()> {
         if json {
             return print_json(self);
@@ -114,30 +122,30 @@ impl Report {
         }
         if self.saturated_blocks > 0 {
             let blocks = count(self.saturated_blocks);
-            let value = format!("{blocks} blocks answer every key with maybe");
+            let value = format!("{blocks} blocks match every key");
             row(&mut out, "saturated", &value)?;
         }
         if self.over_design {
             writeln!(
                 out,
-                "\nThis filter holds more keys than it was built for: build \
-                 it again for at least {} keys.",
+                "\nThis filter holds more keys than its design: build it \
+                 again with\n--items {} or more.",
                 count_f64(self.estimated_items)
             )?;
         }
         Ok(())
     }
 
-    /// Prints as JSON, followed by the fields of `more`.
+    /// Prints the report as JSON, followed by the fields of `more`.
     pub(crate) fn print_json_with(&self, more: &impl Serialize) -> Result<()> {
         #[derive(Serialize)]
-        struct Both<'a, T> {
+        struct Combined<'a, T> {
             #[serde(flatten)]
-            report: &'a Report,
+            report: &'a FilterReport,
             #[serde(flatten)]
             more: &'a T,
         }
-        print_json(&Both { report: self, more })
+        print_json(&Combined { report: self, more })
     }
 
     fn settings(&self) -> String {
@@ -152,7 +160,7 @@ impl Report {
     }
 }
 
-/// One row of a table.
+/// Writes one row of a table.
 pub(crate) fn row(
     out: &mut impl Write,
     name: &str,
@@ -161,10 +169,10 @@ pub(crate) fn row(
     Ok(writeln!(out, "{name:<16}{value}")?)
 }
 
-/// How many blocks hold how many keys.
+/// Bar chart of blocks by load.
 #[derive(Serialize)]
-pub(crate) struct Loads {
-    /// The number of blocks, by their keys.
+pub(crate) struct LoadChart {
+    /// Number of blocks with `i` keys, at index `i`.
     load_histogram: Vec<u64>,
     #[serde(skip)]
     saturated: u64,
@@ -172,7 +180,7 @@ pub(crate) struct Loads {
     mean: f64,
 }
 
-impl From<&LoadHistogram> for Loads {
+impl From<&LoadHistogram> for LoadChart {
     fn from(loads: &LoadHistogram) -> Self {
         Self {
             load_histogram: loads.blocks().to_vec(),
@@ -182,18 +190,18 @@ impl From<&LoadHistogram> for Loads {
     }
 }
 
-/// More rows than this are no longer seen at a glance.
-const ROWS: usize = 16;
-/// The longest bar.
-const BAR: u64 = 40;
+/// Most bars of a chart; a longer chart does not fit one screen.
+const MAX_BARS: usize = 16;
+/// Length of the longest bar, in characters.
+const MAX_BAR_LEN: u64 = 40;
 
-impl Loads {
-    /// A bar for each range of loads.
+impl LoadChart {
+    /// Prints one bar per range of loads.
     pub(crate) fn print(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "\nblocks by the keys they hold, {:.2} on average",
+            "\nblocks by number of keys, {:.2} on average",
             self.mean
         )?;
         let mut bars = self.bins();
@@ -209,12 +217,13 @@ impl Loads {
         Ok(())
     }
 
-    /// Equal ranges from the least load found to the greatest.
+    /// Ranges of equal width from the smallest load to the largest, with
+    /// their number of blocks.
     fn bins(&self) -> Vec<(String, u64)> {
         let blocks = &self.load_histogram;
         let first = blocks.iter().position(|&n| n > 0).unwrap_or(0);
         let found = &blocks[first..];
-        let width = found.len().div_ceil(ROWS).max(1);
+        let width = found.len().div_ceil(MAX_BARS).max(1);
         let bins = found.chunks(width).enumerate().map(|(i, bin)| {
             let from = first + i * width;
             let name = match bin.len() {
@@ -227,13 +236,13 @@ impl Loads {
     }
 }
 
-/// The length of a bar; nothing but 0 has none.
+/// Length of a bar, rounded up: only 0 blocks have an empty bar.
 fn bar(blocks: u64, most: u64) -> usize {
-    let length = u128::from(blocks) * u128::from(BAR);
+    let length = u128::from(blocks) * u128::from(MAX_BAR_LEN);
     length.div_ceil(u128::from(most.max(1))) as usize
 }
 
-/// A value without the quotes of JSON.
+/// JSON value as text, strings without quotes.
 fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
@@ -244,7 +253,7 @@ fn json(parameter: Parameter) -> serde_json::Value {
         Parameter::Counts(counts) => counts.into(),
         Parameter::Number(number) => number.into(),
         Parameter::Word(word) => word.into(),
-        // Whatever a later version adds can at least be shown.
+        // `Parameter` is non-exhaustive; new variants are shown as text.
         other => other.to_string().into(),
     }
 }
@@ -256,7 +265,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// 1234567 as 1,234,567.
+/// Formats with thousands separators: 1,234,567.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -273,12 +282,12 @@ fn count_f64(number: f64) -> String {
     count(number.round() as u64)
 }
 
-/// Bytes as a person says them.
+/// Formats bytes with a binary unit: 1.50 MiB.
 pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
-/// A rate as a percentage, and as "one in N" where that is easier.
+/// Formats a rate as a percentage with its reciprocal: 1.0000 % (1 in 100).
 pub(crate) fn rate(rate: f64) -> String {
     if rate <= 0.0 {
         return "none".into();
@@ -297,14 +306,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_few_and_hold_every_block() {
+    fn chart_has_at_most_16_bars_and_counts_every_block() {
         for len in [1, 2, 15, 16, 17, 33, 100, 449] {
             for first in [0, 1, 40] {
                 let mut load_histogram = vec![0; first];
                 load_histogram.extend((1..=len).rev());
-                let loads = Loads { load_histogram, saturated: 0, mean: 0.0 };
+                let loads =
+                    LoadChart { load_histogram, saturated: 0, mean: 0.0 };
                 let bins = loads.bins();
-                assert!(bins.len() <= ROWS, "{len} {first}");
+                assert!(bins.len() <= MAX_BARS, "{len} {first}");
                 let all: u64 = bins.iter().map(|(_, blocks)| blocks).sum();
                 assert_eq!(all, len * (len + 1) / 2);
                 let name = &bins[0].0;
@@ -317,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
+    fn numbers_are_formatted() {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1,234,567");

@@ -1,23 +1,24 @@
-//! A piece of input that ends with a whole key.
+//! Chunk of one source that ends with a complete key.
 
 use std::sync::Arc;
 
 use tamis::KeyHasher;
 
-use super::Format;
+use super::KeyFormat;
 use crate::failure::{Failure, Result};
 
-/// Some bytes of one source, cut at a key.
+/// Complete keys of one source, still encoded.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct KeyChunk {
     pub(super) bytes: Vec<u8>,
-    pub(super) format: Format,
-    /// For messages: the source, and the keys before this chunk.
+    pub(super) format: KeyFormat,
+    /// Name of the source, for messages.
     pub(super) name: Arc<str>,
+    /// Keys of the source before this chunk, for messages.
     pub(super) keys_before: u64,
 }
 
-impl Chunk {
+impl KeyChunk {
     /// Number of keys.
     pub(crate) fn count(&self) -> u64 {
         self.format.count(&self.bytes)
@@ -29,20 +30,20 @@ impl Chunk {
         hasher: &KeyHasher,
         hashes: &mut Vec<u64>,
     ) -> Result<()> {
-        self.each(|key, _| hashes.push(hasher.hash(key)))
+        self.for_each_key(|key, _| hashes.push(hasher.hash(key)))
     }
 
-    /// Calls `f` with every key and with the bytes it was written as.
-    pub(crate) fn each<'a>(
+    /// Calls `f` with every decoded key and its encoded bytes.
+    pub(crate) fn for_each_key<'a>(
         &'a self,
         f: impl FnMut(&[u8], &'a [u8]),
     ) -> Result<()> {
-        self.format.each(&self.bytes, f).map_err(|fault| {
+        self.format.for_each_key(&self.bytes, f).map_err(|fault| {
             Failure::new(format_args!(
                 "{}: key {}: {} (see --key-format)",
                 self.name,
                 self.keys_before + fault.index + 1,
-                fault.why
+                fault.reason
             ))
         })
     }

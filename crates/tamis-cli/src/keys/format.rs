@@ -1,24 +1,25 @@
-//! How keys are cut out of bytes.
+//! Encodings of keys in files.
 
 use crate::failure::{Failure, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// One key a line; a carriage return before the line end is not part of
-    /// the key
+pub(crate) enum KeyFormat {
+    /// One key per line; a carriage return before the line end is not part
+    /// of the key
     Lines,
-    /// Keys end with a NUL byte
+    /// Each key ends with a NUL byte
     Nul,
     /// 64-bit little-endian integers
     U64le,
-    /// Lines of hexadecimal digits; the key is the bytes they stand for
+    /// One key per line in hexadecimal; the key is the decoded bytes
     Hex,
 }
 
-const INTEGER: usize = 8;
+/// Bytes of a `u64le` key.
+const INTEGER_BYTES: usize = 8;
 
-impl Format {
-    /// The byte behind every key, if there is one.
+impl KeyFormat {
+    /// Byte that ends a key; `None` for keys of fixed length.
     fn delimiter(self) -> Option<u8> {
         match self {
             Self::Lines | Self::Hex => Some(b'\n'),
@@ -27,17 +28,18 @@ impl Format {
         }
     }
 
-    /// How many bytes of `bytes` are whole keys; the rest waits for more.
-    pub(super) fn whole(self, bytes: &[u8]) -> usize {
+    /// Length of the longest prefix of `bytes` that ends with a complete
+    /// key.
+    pub(super) fn complete_len(self, bytes: &[u8]) -> usize {
         match self.delimiter() {
             Some(delimiter) => {
                 memchr::memrchr(delimiter, bytes).map_or(0, |at| at + 1)
             }
-            None => bytes.len() - bytes.len() % INTEGER,
+            None => bytes.len() - bytes.len() % INTEGER_BYTES,
         }
     }
 
-    /// How many keys there are in `bytes`, which ends with a whole key.
+    /// Number of keys in `bytes`. The last one may lack its delimiter.
     pub(super) fn count(self, bytes: &[u8]) -> u64 {
         let count = match self.delimiter() {
             Some(delimiter) => {
@@ -45,24 +47,27 @@ impl Format {
                 let unended = bytes.last().is_some_and(|&b| b != delimiter);
                 ends + usize::from(unended)
             }
-            None => bytes.len() / INTEGER,
+            None => bytes.len() / INTEGER_BYTES,
         };
         count as u64
     }
 
-    /// Calls `f` with the bytes of every key and with the bytes it was
-    /// written as, delimiter included.
-    pub(super) fn each<'a>(
+    /// Calls `f` with every decoded key and its encoded bytes, delimiter
+    /// included.
+    pub(super) fn for_each_key<'a>(
         self,
         bytes: &'a [u8],
         mut f: impl FnMut(&[u8], &'a [u8]),
     ) -> std::result::Result<(), KeyFault> {
         let Some(delimiter) = self.delimiter() else {
-            let (keys, rest) = bytes.split_at(self.whole(bytes));
-            keys.chunks_exact(INTEGER).for_each(|key| f(key, key));
+            let (keys, rest) = bytes.split_at(self.complete_len(bytes));
+            keys.chunks_exact(INTEGER_BYTES).for_each(|key| f(key, key));
             return match rest.len() {
                 0 => Ok(()),
-                _ => Err(KeyFault { index: self.count(bytes), why: SHORT }),
+                _ => Err(KeyFault {
+                    index: self.count(bytes),
+                    reason: TRUNCATED,
+                }),
             };
         };
         let mut decoded = Vec::new();
@@ -82,7 +87,7 @@ impl Format {
                     let digits = text();
                     decoded.resize(digits.len() / 2, 0);
                     hex::decode_to_slice(digits, &mut decoded)
-                        .map_err(|_| KeyFault { index, why: NOT_HEX })?;
+                        .map_err(|_| KeyFault { index, reason: NOT_HEX })?;
                     f(&decoded, written);
                 }
             }
@@ -91,15 +96,16 @@ impl Format {
         Ok(())
     }
 
-    /// Keys from the command line, written in this format.
-    pub(super) fn join(self, keys: &[String]) -> Result<Vec<u8>> {
+    /// Encodes keys from the command line.
+    pub(super) fn encode(self, keys: &[String]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for key in keys {
             match self.delimiter() {
                 Some(delimiter) => {
                     if key.as_bytes().contains(&delimiter) {
                         return Err(Failure::new(
-                            "a --key may not contain the key delimiter",
+                            "--key: the key contains the delimiter of its \
+                             format (choose another --key-format)",
                         ));
                     }
                     bytes.extend_from_slice(key.as_bytes());
@@ -108,7 +114,8 @@ impl Format {
                 None => {
                     let number: u64 = key.parse().map_err(|_| {
                         Failure::new(format_args!(
-                            "--key {key}: not a 64-bit integer"
+                            "--key {key}: expected an integer from 0 to \
+                             2^64-1"
                         ))
                     })?;
                     bytes.extend_from_slice(&number.to_le_bytes());
@@ -118,9 +125,9 @@ impl Format {
         Ok(bytes)
     }
 
-    /// Puts back a delimiter that the end of the input swallowed, so that
-    /// output keys never run together.
-    pub(crate) fn terminator(self, written: &[u8]) -> &'static [u8] {
+    /// Delimiter to append to the encoded key `written`: empty unless the
+    /// last key of the input lacks it.
+    pub(crate) fn missing_delimiter(self, written: &[u8]) -> &'static [u8] {
         match self.delimiter() {
             Some(b'\n') if !written.ends_with(b"\n") => b"\n",
             Some(0) if !written.ends_with(b"\0") => b"\0",
@@ -129,54 +136,57 @@ impl Format {
     }
 }
 
-const SHORT: &str = "the input ends within an 8-byte integer";
-const NOT_HEX: &str = "not an even number of hexadecimal digits";
+const TRUNCATED: &str = "the input ends within an 8-byte integer";
+const NOT_HEX: &str = "expected an even number of hexadecimal digits";
 
-/// A key that cannot be read.
+/// Key that cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyFault {
-    /// Its index in the bytes given, from 0.
+    /// Index of the key in the decoded bytes, from 0.
     pub(super) index: u64,
-    pub(super) why: &'static str,
+    pub(super) reason: &'static str,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn keys(format: Format, bytes: &[u8]) -> Vec<Vec<u8>> {
+    fn keys(format: KeyFormat, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        format.each(bytes, |key, _| out.push(key.to_vec())).unwrap();
+        let push = |key: &[u8], _: &[u8]| out.push(key.to_vec());
+        format.for_each_key(bytes, push).unwrap();
         assert_eq!(out.len() as u64, format.count(bytes));
         out
     }
 
     #[test]
-    fn lines_end_where_people_think() {
-        assert_eq!(keys(Format::Lines, b""), [b""; 0]);
-        assert_eq!(keys(Format::Lines, b"a\nbc\n"), [&b"a"[..], b"bc"]);
-        assert_eq!(keys(Format::Lines, b"a\r\nbc"), [&b"a"[..], b"bc"]);
-        assert_eq!(keys(Format::Lines, b"\n\n"), [b"", b""]);
-        assert_eq!(keys(Format::Nul, b"a\n\0b\0"), [&b"a\n"[..], b"b"]);
+    fn lines_and_nul_split_at_delimiters() {
+        assert_eq!(keys(KeyFormat::Lines, b""), [b""; 0]);
+        assert_eq!(keys(KeyFormat::Lines, b"a\nbc\n"), [&b"a"[..], b"bc"]);
+        assert_eq!(keys(KeyFormat::Lines, b"a\r\nbc"), [&b"a"[..], b"bc"]);
+        assert_eq!(keys(KeyFormat::Lines, b"\n\n"), [b"", b""]);
+        assert_eq!(keys(KeyFormat::Nul, b"a\n\0b\0"), [&b"a\n"[..], b"b"]);
     }
 
     #[test]
-    fn binary_and_hex() {
-        assert_eq!(keys(Format::U64le, &[7; 16]), [[7; 8], [7; 8]]);
+    fn u64le_and_hex_are_decoded() {
+        assert_eq!(keys(KeyFormat::U64le, &[7; 16]), [[7; 8], [7; 8]]);
         assert_eq!(
-            keys(Format::Hex, b"00fF\r\nab\n"),
+            keys(KeyFormat::Hex, b"00fF\r\nab\n"),
             [&[0, 255][..], &[171]]
         );
-        let fault = Format::Hex.each(b"00\nxyz\n", |_, _| {}).unwrap_err();
-        assert_eq!(fault, KeyFault { index: 1, why: NOT_HEX });
-        let fault = Format::U64le.each(&[1; 9], |_, _| {}).unwrap_err();
-        assert_eq!(fault, KeyFault { index: 1, why: SHORT });
+        let fault =
+            KeyFormat::Hex.for_each_key(b"00\nxyz\n", |_, _| {}).unwrap_err();
+        assert_eq!(fault, KeyFault { index: 1, reason: NOT_HEX });
+        let fault =
+            KeyFormat::U64le.for_each_key(&[1; 9], |_, _| {}).unwrap_err();
+        assert_eq!(fault, KeyFault { index: 1, reason: TRUNCATED });
     }
 
     #[test]
-    fn only_whole_keys_are_taken() {
-        assert_eq!(Format::Lines.whole(b"ab\ncd"), 3);
-        assert_eq!(Format::Lines.whole(b"abcd"), 0);
-        assert_eq!(Format::U64le.whole(&[0; 17]), 16);
+    fn incomplete_keys_are_left_for_the_next_chunk() {
+        assert_eq!(KeyFormat::Lines.complete_len(b"ab\ncd"), 3);
+        assert_eq!(KeyFormat::Lines.complete_len(b"abcd"), 0);
+        assert_eq!(KeyFormat::U64le.complete_len(&[0; 17]), 16);
     }
 }

@@ -1,27 +1,27 @@
-//! Where keys come from: files, compressed files and standard input, in one
-//! of several formats.
+//! Sources of keys: files, compressed files, standard input and the command
+//! line.
 
 mod chunk;
 mod format;
 mod source;
 
-pub(crate) use chunk::Chunk;
-pub(crate) use format::Format;
-pub(crate) use source::{Feed, Source};
+pub(crate) use chunk::KeyChunk;
+pub(crate) use format::KeyFormat;
+pub(crate) use source::{Feed, KeySource};
 
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Result};
 
-/// The arguments that name keys, the same for every verb.
+/// Arguments that name the keys, shared by all verbs that read keys.
 #[derive(clap::Args)]
 pub(crate) struct KeyArgs {
-    /// Files of keys; `-` or none for standard input. `.gz` and `.zst` files
-    /// are decompressed
+    /// Files of keys, `-` for standard input; `.gz` and `.zst` files are
+    /// decompressed [default: -]
     #[arg(value_name = "KEYS")]
     files: Vec<PathBuf>,
 
-    /// A key given on the command line (repeatable), instead of files
+    /// Use this key instead of files; repeatable
     #[arg(
         short = 'k',
         long = "key",
@@ -30,31 +30,40 @@ pub(crate) struct KeyArgs {
     )]
     literal: Vec<String>,
 
-    /// How keys are written: `lines` (without the line end), `nul`
-    /// (NUL-terminated), `u64le` (8 bytes each), `hex` (a line of hex digits
-    /// each, for the bytes they stand for)
-    #[arg(long, value_enum, default_value_t = Format::Lines)]
-    key_format: Format,
+    /// Encoding of the keys. `query`, `add` and `remove` need the encoding
+    /// that `build` used
+    #[arg(long, value_enum, default_value_t = KeyFormat::Lines)]
+    key_format: KeyFormat,
 }
 
 impl KeyArgs {
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> KeyFormat {
         self.key_format
     }
 
-    /// Opens nothing yet, but finds what cannot be opened.
-    pub(crate) fn sources(&self) -> Result<Vec<Source>> {
+    /// Chunks of `sources`, with a progress bar labelled `verb`.
+    pub(crate) fn feed<'a>(
+        &self,
+        verb: &'static str,
+        sources: &'a [KeySource],
+    ) -> Feed<'a> {
+        Feed::new(verb, sources, self.key_format)
+    }
+
+    /// Sources of the keys, unopened. Fails if a file is missing or a
+    /// directory.
+    pub(crate) fn sources(&self) -> Result<Vec<KeySource>> {
         if !self.literal.is_empty() {
-            let joined = self.key_format.join(&self.literal)?;
-            return Ok(vec![Source::Memory(joined)]);
+            let encoded = self.key_format.encode(&self.literal)?;
+            return Ok(vec![KeySource::Memory(encoded)]);
         }
         if self.files.is_empty() {
-            return Ok(vec![Source::Stdin]);
+            return Ok(vec![KeySource::Stdin]);
         }
         let standard = self.files.iter().filter(|f| f.as_os_str() == "-");
         if standard.count() > 1 {
-            return Err(Failure::new("standard input can be read only once"));
+            return Err(Failure::new("`-`: standard input given twice"));
         }
-        self.files.iter().map(|path| Source::new(path)).collect()
+        self.files.iter().map(|path| KeySource::new(path)).collect()
     }
 }

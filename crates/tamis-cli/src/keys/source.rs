@@ -1,4 +1,4 @@
-//! Files and standard input, read in chunks.
+//! Key sources, read in chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -7,35 +7,35 @@ use std::sync::Arc;
 
 use indicatif::ProgressBar;
 
-use super::{Chunk, Format};
+use super::{KeyChunk, KeyFormat};
 use crate::failure::{Failure, Result};
 
-/// Bytes handed out at a time: large enough that threads seldom meet, small
-/// enough that all of them together stay far below the memory promised.
-const CHUNK: usize = 1 << 18;
+/// Bytes of a chunk. Smaller chunks cause lock contention between the
+/// inserting threads; larger ones add to the memory of every thread.
+const CHUNK_BYTES: usize = 1 << 18;
 
-/// Somewhere keys come from.
+/// KeySource of keys.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum KeySource {
     Stdin,
     File {
         path: PathBuf,
         bytes: u64,
-        packing: Packing,
+        compression: Compression,
         seekable: bool,
     },
-    /// Keys from the command line.
+    /// Encoded keys from the command line.
     Memory(Vec<u8>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Plain,
+pub(crate) enum Compression {
+    None,
     Gzip,
     Zstd,
 }
 
-impl Source {
+impl KeySource {
     pub(super) fn new(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             return Ok(Self::Stdin);
@@ -43,7 +43,7 @@ impl Source {
         let metadata = path.metadata().map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => {
-                    " (a key itself is given with --key)"
+                    " (expected a file of keys; --key takes a key)"
                 }
                 _ => "",
             };
@@ -51,35 +51,35 @@ impl Source {
         })?;
         if metadata.is_dir() {
             return Err(Failure::new(format_args!(
-                "{}: is a directory, not a file of keys",
+                "{}: expected a file of keys, found a directory",
                 path.display()
             )));
         }
-        let packing = match path.extension().and_then(|e| e.to_str()) {
-            Some("gz") => Packing::Gzip,
-            Some("zst") => Packing::Zstd,
-            _ => Packing::Plain,
+        let compression = match path.extension().and_then(|e| e.to_str()) {
+            Some("gz") => Compression::Gzip,
+            Some("zst") => Compression::Zstd,
+            _ => Compression::None,
         };
         Ok(Self::File {
             path: path.to_owned(),
             bytes: metadata.len(),
-            packing,
+            compression,
             seekable: metadata.is_file(),
         })
     }
 
-    /// Whether reading it twice is possible and cheap.
+    /// True if a second pass is possible without decompressing again.
     pub(crate) fn is_rereadable(&self) -> bool {
         match self {
             Self::Stdin => false,
-            Self::File { packing, seekable, .. } => {
-                *seekable && *packing == Packing::Plain
+            Self::File { compression, seekable, .. } => {
+                *seekable && *compression == Compression::None
             }
             Self::Memory(_) => true,
         }
     }
 
-    /// Bytes on disk, if known.
+    /// Size in bytes, `None` for pipes.
     fn bytes(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
@@ -102,14 +102,14 @@ impl Source {
             Self::Memory(keys) => {
                 Box::new(bar.wrap_read(Cursor::new(keys.clone())))
             }
-            Self::File { path, packing, .. } => {
+            Self::File { path, compression, .. } => {
                 let file = bar.wrap_read(File::open(path)?);
-                match packing {
-                    Packing::Plain => Box::new(file),
-                    Packing::Gzip => {
+                match compression {
+                    Compression::None => Box::new(file),
+                    Compression::Gzip => {
                         Box::new(flate2::read::MultiGzDecoder::new(file))
                     }
-                    Packing::Zstd => {
+                    Compression::Zstd => {
                         Box::new(zstd::stream::read::Decoder::new(file)?)
                     }
                 }
@@ -118,55 +118,55 @@ impl Source {
     }
 }
 
-/// All sources one after the other, as chunks. Ends at the first error,
-/// which [`finish`](Feed::finish) returns.
+/// Iterator over the chunks of all sources in order. Stops at the first
+/// error, which [`finish`](Feed::finish) returns.
 pub(crate) struct Feed<'a> {
-    sources: std::slice::Iter<'a, Source>,
-    format: Format,
-    open: Option<Open>,
+    sources: std::slice::Iter<'a, KeySource>,
+    format: KeyFormat,
+    open: Option<OpenSource>,
     bar: ProgressBar,
     failure: Option<Failure>,
 }
 
-struct Open {
+struct OpenSource {
     reader: Box<dyn Read + Send>,
     name: Arc<str>,
-    /// The beginning of a key whose end has not been read yet.
+    /// First bytes of an incomplete key.
     carry: Vec<u8>,
     keys: u64,
-    /// Hand out what there is: whoever writes to a pipe may wait for the
-    /// answer before writing on.
+    /// Return complete keys without filling the chunk: the writer of a pipe
+    /// may wait for the results before it writes more.
     eager: bool,
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(
-        what: &'static str,
-        sources: &'a [Source],
-        format: Format,
+    pub(super) fn new(
+        verb: &'static str,
+        sources: &'a [KeySource],
+        format: KeyFormat,
     ) -> Self {
-        let total = sources.iter().map(Source::bytes).sum();
+        let total = sources.iter().map(KeySource::bytes).sum();
         Self {
             sources: sources.iter(),
             format,
             open: None,
-            bar: crate::progress::bytes(what, total),
+            bar: crate::progress::bytes(verb, total),
             failure: None,
         }
     }
 
-    /// Removes the progress bar, and says whether everything was read.
+    /// Clears the progress bar and returns the first error.
     pub(crate) fn finish(self) -> Result<()> {
         self.bar.finish_and_clear();
         self.failure.map_or(Ok(()), Err)
     }
 
-    /// Ends the feed with an error found in a chunk.
+    /// Stops the feed because of an error in a chunk.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
-    fn pull(&mut self) -> Result<Option<Chunk>> {
+    fn pull(&mut self) -> Result<Option<KeyChunk>> {
         loop {
             if let Some(open) = &mut self.open {
                 if let Some(chunk) = open.pull(self.format)? {
@@ -179,7 +179,7 @@ impl<'a> Feed<'a> {
             let reader = source.open(&self.bar).map_err(|error| {
                 Failure::new(format_args!("{name}: {error}"))
             })?;
-            self.open = Some(Open {
+            self.open = Some(OpenSource {
                 reader,
                 name: name.into(),
                 carry: Vec::new(),
@@ -191,9 +191,9 @@ impl<'a> Feed<'a> {
 }
 
 impl Iterator for Feed<'_> {
-    type Item = Chunk;
+    type Item = KeyChunk;
 
-    fn next(&mut self) -> Option<Chunk> {
+    fn next(&mut self) -> Option<KeyChunk> {
         if self.failure.is_some() {
             return None;
         }
@@ -207,12 +207,12 @@ impl Iterator for Feed<'_> {
     }
 }
 
-impl Open {
-    fn pull(&mut self, format: Format) -> Result<Option<Chunk>> {
+impl OpenSource {
+    fn pull(&mut self, format: KeyFormat) -> Result<Option<KeyChunk>> {
         let mut bytes = std::mem::take(&mut self.carry);
         let mut used = bytes.len();
-        let mut wanted = used + CHUNK;
-        let whole = loop {
+        let mut wanted = used + CHUNK_BYTES;
+        let complete = loop {
             bytes.resize(wanted, 0);
             let read = match self.reader.read(&mut bytes[used..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -224,33 +224,34 @@ impl Open {
             };
             used += read;
             if read == 0 {
-                // The end: the last key may lack its delimiter.
+                // End of the source: the last key may lack its delimiter.
                 break used;
             }
             if used < wanted && !self.eager {
                 continue;
             }
-            match format.whole(&bytes[..used]) {
-                // A key longer than the chunk: read on.
+            match format.complete_len(&bytes[..used]) {
+                // The key is longer than the chunk.
                 0 if used == wanted => wanted *= 2,
                 0 => {}
-                whole => break whole,
+                complete => break complete,
             }
         };
         bytes.truncate(used);
         if bytes.is_empty() {
             return Ok(None);
         }
-        self.carry.extend_from_slice(&bytes[whole..]);
-        bytes.truncate(whole);
-        let chunk = Chunk {
+        self.carry.extend_from_slice(&bytes[complete..]);
+        bytes.truncate(complete);
+        let chunk = KeyChunk {
             bytes,
             format,
             name: self.name.clone(),
             keys_before: self.keys,
         };
-        // Only messages need the count, and only these can be wrong.
-        if matches!(format, Format::Hex | Format::U64le) {
+        // The count is used in error messages; keys of the other formats
+        // cannot be invalid.
+        if matches!(format, KeyFormat::Hex | KeyFormat::U64le) {
             self.keys += chunk.count();
         }
         Ok(Some(chunk))

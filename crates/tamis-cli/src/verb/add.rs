@@ -1,43 +1,35 @@
-//! `tamis add`: more keys for a filter.
+//! `tamis add`.
 
-use std::path::PathBuf;
-
-use super::{Change, Threads, insert_all};
-use crate::failure::{Outcome, Result};
-use crate::keys::{Feed, KeyArgs};
-use crate::report::Report;
+use super::{FileUpdate, KeysOnFilter, ThreadArgs, insert_all};
+use crate::failure::{Exit, Result};
+use crate::report::{FilterReport, JsonArgs};
 
 /// Add keys to a filter
 ///
-/// The file is replaced in one step when all keys are in; until then, and
-/// after an error, it stays as it was. If someone else changes it meanwhile,
-/// nothing is written and the command fails: run it again. `tamis info` says
-/// whether the filter is still within its design.
+/// The file is replaced atomically after the last key; after an error it is
+/// unchanged. If another process replaced the file in the meantime, nothing
+/// is written and the command fails: run it again. The report shows whether
+/// the filter is over its design.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to change
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
+    #[command(flatten)]
+    target: KeysOnFilter,
 
     #[command(flatten)]
-    keys: KeyArgs,
+    threads: ThreadArgs,
 
     #[command(flatten)]
-    threads: Threads,
-
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    format: JsonArgs,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let (change, mut filter) = Change::begin(&self.filter)?;
-        let sources = self.keys.sources()?;
-        let feed = Feed::new("adding", &sources, self.keys.format());
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let (update, mut filter) = FileUpdate::begin(&self.target.filter)?;
+        let sources = self.target.keys.sources()?;
+        let feed = self.target.keys.feed("adding", &sources);
         insert_all(&mut filter, feed, &self.threads)?;
-        change.save(&filter)?;
-        Report::new(&filter).print(self.json)?;
-        Ok(Outcome::Yes)
+        update.save(&filter)?;
+        FilterReport::new(&filter).print(self.format.json)?;
+        Ok(Exit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `tamis build`: a filter from a list of keys.
+//! `tamis build`.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::str::FromStr;
@@ -8,69 +8,70 @@ use tamis::{
     Kind, Overflow, Scheme, Split, TinySet, TinySetBuilder,
 };
 
-use super::choice::{self, Prefer};
-use super::{BlockSize, Output, Size, Threads, parse_items};
-use crate::failure::{Failure, Outcome, Result};
-use crate::keys::{Feed, KeyArgs, Source};
-use crate::report::Report;
+use super::default_kind::{Prefer, default_kind};
+use super::{BlockArgs, OutputArgs, SizeArgs, ThreadArgs, parse_items};
+use crate::failure::{Exit, Failure, Result};
+use crate::keys::{KeyArgs, KeySource};
+use crate::report::{FilterReport, JsonArgs};
 
 /// Build a filter from a list of keys
 ///
-/// Give the false-positive rate or the bits per key. Files are counted
-/// first; from a pipe or a compressed file without --items, the 8-byte
-/// hashes are kept in a temporary file until their number is known. Repeated
-/// keys do no harm, but take room in a filter that stores repeats.
+/// Needs --fpr or --bits-per-key. Without --items the keys are counted first:
+/// plain files are read twice; for pipes and compressed files, 8 bytes per
+/// key go to a temporary file. A repeated key counts again for the size of
+/// the filter; it is stored again only with --repeats or --removable.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     keys: KeyArgs,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 
     #[command(flatten)]
-    size: Size,
+    size: SizeArgs,
 
-    /// The kind of filter: bloom, blocked, split, balanced or tinyset;
-    /// `tamis plan` compares them [default: tinyset if that is the smaller
-    /// one and the rate is 0.01% to 3%, otherwise blocked]
+    /// Kind of filter: bloom, blocked, split, balanced or tinyset; `tamis
+    /// plan` compares them [default: tinyset at rates from 0.01% to 3% if it
+    /// is smaller than blocked, otherwise blocked]
     #[arg(long, value_parser = parse_kind)]
     kind: Option<Kind>,
 
-    /// What the kind is chosen for if none is named; `speed` takes blocked
+    /// Objective if --kind is absent: space, or speed, which selects blocked
     /// [default: space]
     #[arg(
         long,
-        value_name = "WHAT",
+        value_name = "OBJECTIVE",
         conflicts_with = "kind",
         hide_possible_values = true
     )]
     prefer: Option<Prefer>,
 
-    /// Number of keys to size for, instead of counting them
+    /// Number of keys to size the filter for, such as 1000000 or 1e6
+    /// [default: the keys of the input, repeats included]
     #[arg(long, value_name = "N", value_parser = parse_items)]
     items: Option<u64>,
 
     #[command(flatten)]
-    block: BlockSize,
+    block: BlockArgs,
 
-    /// The hash function: xxh3, or siphash for keys from strangers
+    /// Hash function: xxh3, or siphash if an attacker can choose keys
     #[arg(long, value_parser = parse::<HashId>, default_value = "xxh3")]
     hash: HashId,
 
-    /// Seed of the hash, decimal or 0x hexadecimal [default: 0 for xxh3, a
-    /// random 128-bit key for siphash]. Filters merge only if seeds agree
+    /// Seed of the hash, decimal or 0x hexadecimal; filters with different
+    /// seeds cannot be merged [default: 0 for xxh3, a random 128-bit key for
+    /// siphash]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     seed: Option<u128>,
 
     #[command(flatten)]
-    threads: Threads,
+    threads: ThreadArgs,
 
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 
-    // Last: their headings in the help would cover what follows.
+    // Last: a help heading applies to all arguments after it.
     #[command(flatten)]
     tinyset: TinySetArgs,
 
@@ -78,40 +79,42 @@ pub(crate) struct Args {
     balanced: BalancedArgs,
 }
 
-/// The design of a tinyset filter.
+/// Design of a tinyset filter.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tinyset filters (--kind tinyset)")]
 struct TinySetArgs {
-    /// Let keys be removed with `tamis remove`, for a little more memory.
-    /// Every repeat of a key is stored, so that each can be taken back
+    /// Allow `tamis remove`, for slightly more memory. Every repeat of a key
+    /// is stored, so that each can be removed
     #[arg(long)]
     removable: bool,
 
-    /// Levels of blocks: 1, or 2 for the least memory at rates below 0.02%.
-    /// Filters of two levels can be added to, but not removed from, merged,
-    /// folded or grown [default: 1]
+    /// Levels of blocks: 1, or 2 for less memory at rates below 0.02%.
+    /// Filters of two levels support `add`, but not `remove`, `merge`, `fold`
+    /// or `grow` [default: 1]
     #[arg(long, value_name = "N")]
     levels: Option<u32>,
 
-    /// Store a key again when it is added again
+    /// Store every repeat of a key
     #[arg(long)]
     repeats: bool,
 }
 
 impl TinySetArgs {
-    /// Refuses what would be ignored.
+    /// Refuses options that have no effect on `kind`.
     fn check(&self, kind: Option<Kind>) -> Result<()> {
         let refuse = |why: &str| Err(Failure::new(why));
         let Self { removable, levels, repeats } = *self;
         let some = removable || levels.is_some() || repeats;
         if some && kind != Some(Kind::TinySet) {
-            return refuse("options of tinyset filters need --kind tinyset");
+            return refuse(
+                "--removable, --levels and --repeats need --kind tinyset",
+            );
         }
         match levels {
             None | Some(1) => Ok(()),
             Some(2) if removable => refuse(
-                "--removable needs one level: what has moved to a second \
-                 cannot be found again",
+                "--removable needs one level (omit --levels 2): entries \
+                 moved to a second level cannot be removed",
             ),
             Some(2) => Ok(()),
             Some(_) => refuse("--levels: expected 1 or 2"),
@@ -132,44 +135,47 @@ impl TinySetArgs {
     }
 }
 
-/// The design of a balanced filter. Any of these asks for a particular one,
-/// completed by the paper's (multilevel, a = 1.2, d = 3, list, counter); none
-/// of them takes the best design known for the memory.
+/// Design of a balanced filter. Without any of these options the best design
+/// for the memory is searched. With any of them except `max_reads_miss` the
+/// others default to the paper's: multilevel, a = 1.2, d = 3, list, counter.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Balanced filters (--kind balanced)")]
 struct BalancedArgs {
-    /// How blocks are proposed: single, sequential or multilevel
+    /// Scheme that proposes blocks: single, sequential or multilevel. Without
+    /// the options of this group, the best design for the memory is searched;
+    /// with one of them, the others take their defaults [default: multilevel]
     #[arg(long, value_parser = parse::<Scheme>)]
     scheme: Option<Scheme>,
 
-    /// Average blocks read per insertion (a)
+    /// Average blocks read per insertion (a) [default: 1.2]
     #[arg(long, value_name = "A")]
     access_budget: Option<f64>,
 
-    /// Blocks proposed per key (d)
+    /// Blocks proposed per key (d) [default: 3]
     #[arg(long, value_name = "D")]
     choices: Option<u32>,
 
-    /// Where a key goes that every block refused: list, first, random or
-    /// absorb
+    /// Place of a key that every block refused: list, first, random or
+    /// absorb [default: list]
     #[arg(long, value_parser = parse::<Overflow>)]
     overflow: Option<Overflow>,
 
-    /// The share of keys that the single scheme may refuse (gamma)
+    /// Share of keys that the single scheme may refuse (gamma), 0 to 1
     #[arg(long, value_name = "G")]
     overflow_fraction: Option<f64>,
 
-    /// Bits in each block that remember which keys it refused (t)
+    /// Bits per block that record which keys it refused (t), 0 to 32
+    /// [default: 0]
     #[arg(long, value_name = "T")]
     tracking_bits: Option<u32>,
 
-    /// What tells a block that it is full: count (its keys) or popcount (its
-    /// set bits)
-    #[arg(long, value_name = "WHAT")]
+    /// Measure by which a block is full: count (keys) or popcount (set bits)
+    /// [default: count]
+    #[arg(long, value_name = "MEASURE")]
     threshold_by: Option<ThresholdBy>,
 
-    /// The most blocks a non-member may read, if the design is left open
-    /// [default: 1.25]
+    /// Limit on the average blocks read by a lookup of a non-member, for the
+    /// search of the best design [default: 1.25]
     #[arg(long, value_name = "X")]
     max_reads_miss: Option<f64>,
 }
@@ -202,11 +208,14 @@ impl BalancedArgs {
             && max_reads_miss.is_none()
     }
 
-    /// Refuses what would be ignored.
+    /// Refuses options that have no effect on `kind` or on each other.
     fn check(&self, kind: Option<Kind>) -> Result<()> {
         let refuse = |why: &str| Err(Failure::new(why));
         if kind != Some(Kind::Balanced) && !self.is_empty() {
-            return refuse("options of balanced filters need --kind balanced");
+            return refuse(
+                "options of balanced filters, such as --scheme, need --kind \
+                 balanced",
+            );
         }
         let single = self.scheme == Some(Scheme::Single);
         if self.overflow_fraction.is_some() && !single {
@@ -214,14 +223,15 @@ impl BalancedArgs {
         }
         if single && (self.access_budget.is_some() || self.choices.is_some()) {
             return refuse(
-                "--scheme single has one choice and one access per key",
+                "--scheme single reads one block per key: omit \
+                 --access-budget and --choices",
             );
         }
         let particular = Self { max_reads_miss: None, ..*self };
         if self.max_reads_miss.is_some() && !particular.is_empty() {
             return refuse(
-                "--max-reads-miss leaves the design open: give either it or \
-                 a particular design",
+                "--max-reads-miss searches the best design: omit it or the \
+                 options that fix the design",
             );
         }
         Ok(())
@@ -258,26 +268,26 @@ impl BalancedArgs {
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check()?;
         self.balanced.check(self.kind)?;
         self.tinyset.check(self.kind)?;
         let hasher = self.hasher()?;
-        let empty = self.empty(hasher)?;
-        // Before the keys are read: a wrong setting should not take hours.
+        let empty = self.empty_filters(hasher)?;
+        // Invalid settings fail here, before the keys are read.
         empty(0)?;
         let sources = self.keys.sources()?;
         let filter = match self.items {
             Some(items) => self.build(empty(items)?, &sources)?,
-            None if sources.iter().all(Source::is_rereadable) => {
+            None if sources.iter().all(KeySource::is_rereadable) => {
                 let items = self.count(&sources)?;
                 self.build(empty(items)?, &sources)?
             }
             None => self.build_from_spool(&hasher, empty, &sources)?,
         };
         self.output.write(&filter)?;
-        Report::new(&filter).print(self.json)?;
-        Ok(Outcome::Yes)
+        FilterReport::new(&filter).print(self.format.json)?;
+        Ok(Exit::Success)
     }
 
     fn hasher(&self) -> Result<KeyHasher> {
@@ -286,7 +296,9 @@ impl Args {
             (None, HashId::SipHash13) => {
                 let mut key = [0; 16];
                 getrandom::fill(&mut key).map_err(|error| {
-                    Failure::new(format_args!("no random key: {error}"))
+                    Failure::new(format_args!(
+                        "cannot draw a random key: {error} (give --seed)"
+                    ))
                 })?;
                 u128::from_le_bytes(key)
             }
@@ -300,12 +312,12 @@ impl Args {
             return Ok(kind);
         }
         let prefer = self.prefer.unwrap_or(Prefer::Space);
-        Ok(choice::one_line(&self.size, block_bits, prefer)?)
+        Ok(default_kind(&self.size, block_bits, prefer)?)
     }
 
-    /// What makes empty filters for a number of items: the design is found
-    /// once.
-    fn empty(&self, hasher: KeyHasher) -> Result<Box<Empty>> {
+    /// Constructor of empty filters for a number of items. The design is
+    /// searched once, here.
+    fn empty_filters(&self, hasher: KeyHasher) -> Result<Box<EmptyFilters>> {
         let block_bits = self.block.bits()?;
         macro_rules! build {
             ($kind:ident) => {
@@ -347,8 +359,8 @@ impl Args {
         })
     }
 
-    fn count(&self, sources: &[Source]) -> Result<u64> {
-        let mut feed = Feed::new("counting", sources, self.keys.format());
+    fn count(&self, sources: &[KeySource]) -> Result<u64> {
+        let mut feed = self.keys.feed("counting", sources);
         let items = feed.by_ref().map(|chunk| chunk.count()).sum();
         feed.finish()?;
         Ok(items)
@@ -357,26 +369,26 @@ impl Args {
     fn build(
         &self,
         mut filter: AnyFilter,
-        sources: &[Source],
+        sources: &[KeySource],
     ) -> Result<AnyFilter> {
-        let feed = Feed::new("building", sources, self.keys.format());
+        let feed = self.keys.feed("building", sources);
         super::insert_all(&mut filter, feed, &self.threads)?;
         Ok(filter)
     }
 
-    /// One pass over the keys, with their hashes set aside until there is a
-    /// filter to put them in.
+    /// Builds in one pass over the keys: the hashes are written to a
+    /// temporary file, then inserted into a filter of the right size.
     fn build_from_spool(
         &self,
         hasher: &KeyHasher,
         empty: impl Fn(u64) -> tamis::Result<AnyFilter>,
-        sources: &[Source],
+        sources: &[KeySource],
     ) -> Result<AnyFilter> {
         let mut spool =
             BufWriter::new(tempfile::SpooledTempFile::new(SPOOL_MEMORY));
         let mut items = 0;
         let mut hashes = Vec::new();
-        let mut feed = Feed::new("hashing", sources, self.keys.format());
+        let mut feed = self.keys.feed("hashing", sources);
         while let Some(chunk) = feed.next() {
             hashes.clear();
             if let Err(failure) = chunk.hash(hasher, &mut hashes) {
@@ -422,18 +434,18 @@ impl Args {
     }
 }
 
-/// Makes an empty filter for a number of items.
-type Empty = dyn Fn(u64) -> tamis::Result<AnyFilter>;
+/// Constructor of an empty filter for a number of items.
+type EmptyFilters = dyn Fn(u64) -> tamis::Result<AnyFilter>;
 
-/// Hashes kept in memory before the temporary file is created.
+/// Bytes of hashes kept in memory before the temporary file is created.
 const SPOOL_MEMORY: usize = 32 << 20;
-/// Bytes of hashes handed out at a time; a multiple of eight.
+/// Bytes of hashes per chunk; a multiple of 8.
 const SPOOL_CHUNK: u64 = 1 << 17;
 
 fn spool_error(error: &io::Error) -> Failure {
     Failure::new(format_args!(
-        "cannot keep the hashes of the input in {}: {error} (give --items, \
-         or point TMPDIR elsewhere)",
+        "cannot write the hashes of the input to {}: {error} (give --items, \
+         or set TMPDIR to a directory with more space)",
         std::env::temp_dir().display()
     ))
 }
@@ -445,7 +457,7 @@ fn parse_kind(name: &str) -> std::result::Result<Kind, String> {
     })
 }
 
-/// Anything the library knows by name.
+/// Parses a name with the library's own parser.
 fn parse<T: FromStr<Err = tamis::Error>>(
     name: &str,
 ) -> std::result::Result<T, String> {
@@ -457,5 +469,7 @@ fn parse_seed(text: &str) -> std::result::Result<u128, String> {
         Some(digits) => u128::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "expected a number, decimal or 0x hexadecimal".into())
+    parsed.map_err(|_| {
+        "expected a number below 2^128, decimal or 0x hexadecimal".into()
+    })
 }

@@ -1,42 +1,40 @@
-//! `tamis fold`: the same keys in half the memory.
+//! `tamis fold`.
 
 use std::path::PathBuf;
 
 use tamis::Fold;
 
-use super::{Forecast, Output, load};
-use crate::failure::{Failure, Outcome, Result};
+use super::{Forecast, OutputArgs, load};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::JsonArgs;
 
-/// Halve a filter that turned out too large
+/// Halve a filter that is larger than needed
 ///
-/// The result is the filter of half the size that would have been built from
-/// the same keys: smaller, with a higher false-positive rate. A tinyset
-/// filter says beforehand which.
+/// The result equals a filter of half the size built from the same keys: it
+/// needs half the memory and has a higher false-positive rate. For a tinyset
+/// filter the new rate is printed before the work starts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to fold
+    /// Filter to fold
     #[arg(value_name = "FILE")]
     filter: PathBuf,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check()?;
-        let refused =
-            |error: tamis::Error| Failure::file(&self.filter, &error);
+        let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
         let filter = load(&self.filter)?;
-        let predicted = filter.folded_fpr().map_err(refused)?;
-        let forecast = Forecast::tell(predicted, self.json)?;
-        let folded = filter.fold().map_err(refused)?;
+        let predicted = filter.folded_fpr().map_err(failed)?;
+        let forecast = Forecast::print(predicted, self.format.json)?;
+        let folded = filter.fold().map_err(failed)?;
         self.output.write(&folded)?;
-        forecast.report(&folded, self.json)?;
-        Ok(Outcome::Yes)
+        forecast.print_report(&folded, self.format.json)
     }
 }

@@ -1,25 +1,27 @@
-//! `tamis grow`: the same keys with room for as many again.
+//! `tamis grow`.
 
 use std::path::PathBuf;
 
 use tamis::Grow;
 
-use super::{Change, Forecast, Output};
-use crate::failure::{Failure, Outcome, Result};
+use super::{FileUpdate, Forecast, OutputArgs};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::JsonArgs;
 
-/// Double a filter that turned out too small
+/// Double the capacity of a filter
 ///
-/// Without an output, the file is replaced in one step. The false-positive
-/// rate stays about what it is, but every fingerprint gives up one bit:
-/// filled to its new design, the filter has twice the rate of the old one.
-/// Only tinyset filters of one level can grow.
+/// Without --output the file is replaced atomically. The false-positive rate
+/// stays about the same at first, but every fingerprint loses one bit: when
+/// the filter is filled to its new design, its rate is twice the old one.
+/// Only tinyset filters of one level can grow. Grow a filter before it is
+/// over its design; growing does not lower the rate afterwards.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to grow
+    /// Filter to grow
     #[arg(value_name = "FILE")]
     filter: PathBuf,
 
-    /// The filter to write, instead of replacing FILE
+    /// Filter to write [default: replace FILE]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -27,29 +29,27 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         let output = self.output.clone();
-        let output = output.map(|output| Output { output, force: self.force });
+        let output =
+            output.map(|output| OutputArgs { output, force: self.force });
         if let Some(output) = &output {
             output.check()?;
         }
-        let refused =
-            |error: tamis::Error| Failure::file(&self.filter, &error);
-        let (change, filter) = Change::begin(&self.filter)?;
-        let predicted = filter.grown_fpr().map_err(refused)?;
-        let forecast = Forecast::tell(predicted, self.json)?;
-        let grown = filter.grow().map_err(refused)?;
+        let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
+        let (update, filter) = FileUpdate::begin(&self.filter)?;
+        let predicted = filter.grown_fpr().map_err(failed)?;
+        let forecast = Forecast::print(predicted, self.format.json)?;
+        let grown = filter.grow().map_err(failed)?;
         match &output {
             Some(output) => output.write(&grown)?,
-            None => change.save(&grown)?,
+            None => update.save(&grown)?,
         }
-        forecast.report(&grown, self.json)?;
-        Ok(Outcome::Yes)
+        forecast.print_report(&grown, self.format.json)
     }
 }

@@ -1,41 +1,40 @@
-//! `tamis info`: what a filter holds and how well it does.
+//! `tamis info`.
 
 use std::path::PathBuf;
 
 use super::open;
-use crate::failure::{Outcome, Result};
-use crate::report::{Loads, Report};
+use crate::failure::{Exit, Result};
+use crate::report::{FilterReport, JsonArgs, LoadChart};
 
-/// Show what a filter holds and how well it does
+/// Show the contents and the false-positive rate of a filter
 ///
-/// The false-positive rate shown is computed from the bits really set, not
-/// from the target the filter was built for. A tinyset filter also shows how
-/// many of its blocks hold how many keys.
+/// The current false-positive rate is computed from the stored bits; the
+/// rate at the design load is the one chosen for `build`. For a tinyset
+/// filter a chart shows the number of blocks by number of keys.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to describe
+    /// Filter to describe
     #[arg(value_name = "FILE")]
     filter: PathBuf,
 
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         let filter = open(&self.filter)?;
-        let report = Report::new(&filter);
-        match (filter.loads(), self.json) {
+        let report = FilterReport::new(&filter);
+        match (filter.loads(), self.format.json) {
             (None, json) => report.print(json)?,
             (Some(loads), true) => {
-                report.print_json_with(&Loads::from(&loads))?;
+                report.print_json_with(&LoadChart::from(&loads))?;
             }
             (Some(loads), false) => {
                 report.print(false)?;
-                Loads::from(&loads).print()?;
+                LoadChart::from(&loads).print()?;
             }
         }
-        Ok(Outcome::Yes)
+        Ok(Exit::Success)
     }
 }

@@ -1,55 +1,56 @@
-//! `tamis merge`: several filters into one.
+//! `tamis merge`.
 
 use std::path::{Path, PathBuf};
 
 use tamis::{AnyFilter, Error, Filter, Mapped, Merge};
 
-use super::{Forecast, Output, load, open};
-use crate::failure::{Failure, Outcome, Result};
+use super::{Forecast, OutputArgs, load, open};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::JsonArgs;
 
-/// Merge filters of the same kind, size and seed
+/// Merge filters of equal kind, size and seed
 ///
-/// The result does what the filter would that was built from all their keys
-/// together. Build the parts with the same --items, --seed and size. Tinyset
-/// filters say beforehand what the false-positive rate will be.
+/// The result answers like one filter built from all the keys. Build every
+/// part with the same --kind, --fpr or --bits-per-key, --seed and --items,
+/// where --items is the number of keys of the whole. For tinyset filters the
+/// new false-positive rate is printed before the last part is merged.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filters to merge
+    /// Filters to merge
     #[arg(value_name = "FILE", required = true)]
     filters: Vec<PathBuf>,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check()?;
+        let json = self.format.json;
         let Some((first, others)) = self.filters.split_first() else {
-            return Err(Failure::new("nothing to merge"));
+            return Err(Failure::new("expected at least one filter"));
         };
         let mut filter = load(first)?;
-        // One filter alone stays what it is.
+        // A single filter is copied; its rate does not change.
         let mut forecast = Forecast { predicted_fpr: None };
         if let Some((last, others)) = others.split_last() {
             for path in others {
                 filter
                     .merge(&part(path)?)
-                    .map_err(|error| refusal(first, path, &error))?;
+                    .map_err(|error| failure(first, path, &error))?;
             }
             let part = part(last)?;
-            let refused = |error| refusal(first, last, &error);
-            let fpr = filter.merged_fpr(&part).map_err(refused)?;
-            forecast = Forecast::tell(fpr, self.json)?;
-            filter.merge(&part).map_err(refused)?;
+            let failed = |error| failure(first, last, &error);
+            let fpr = filter.merged_fpr(&part).map_err(failed)?;
+            forecast = Forecast::print(fpr, json)?;
+            filter.merge(&part).map_err(failed)?;
         }
         self.output.write(&filter)?;
-        forecast.report(&filter, self.json)?;
-        Ok(Outcome::Yes)
+        forecast.print_report(&filter, json)
     }
 }
 
@@ -59,10 +60,10 @@ fn part(path: &Path) -> Result<AnyFilter<Mapped>> {
     Ok(part)
 }
 
-fn refusal(first: &Path, other: &Path, error: &Error) -> Failure {
+fn failure(first: &Path, other: &Path, error: &Error) -> Failure {
     let hint = match error {
         Error::Mismatch { .. } => {
-            " (build both with the same settings and --seed)"
+            " (build both with the same settings, --items and --seed)"
         }
         _ => "",
     };

@@ -1,8 +1,8 @@
-//! One file per verb.
+//! Verbs, one file each, and the arguments and steps they share.
 
 pub(crate) mod add;
 pub(crate) mod build;
-mod choice;
+mod default_kind;
 pub(crate) mod fold;
 pub(crate) mod grow;
 pub(crate) mod info;
@@ -21,14 +21,25 @@ use serde::Serialize;
 use tamis::{AnyFilter, Filter, Mapped, Persist};
 use tamis_theory::Prediction;
 
-use crate::failure::{Failure, Result};
-use crate::keys::{Chunk, Feed};
-use crate::report::{self, Report};
+use crate::failure::{Exit, Failure, Result};
+use crate::keys::{Feed, KeyArgs, KeyChunk};
+use crate::report::{self, FilterReport};
 
-/// Where a verb writes its filter.
+/// Filter and keys of a verb that queries or changes a filter.
 #[derive(clap::Args)]
-pub(crate) struct Output {
-    /// The filter to write
+pub(crate) struct KeysOnFilter {
+    /// Filter
+    #[arg(value_name = "FILE")]
+    filter: PathBuf,
+
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+/// Output file of a verb that writes a new filter.
+#[derive(clap::Args)]
+pub(crate) struct OutputArgs {
+    /// Filter to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -37,20 +48,21 @@ pub(crate) struct Output {
     force: bool,
 }
 
-impl Output {
-    /// Refuses early what `write` would refuse late.
+impl OutputArgs {
+    /// Checks that `write` can succeed, before any work is done.
     pub(crate) fn check(&self) -> Result<()> {
         let path = &self.output;
-        // A rename would put a file in the place of a pipe or a device.
+        // `write` renames a temporary file to `path`, which would replace a
+        // pipe or a device by a regular file.
         if path.exists() && !path.is_file() {
             return Err(Failure::new(format_args!(
-                "{}: not a regular file",
+                "{}: the output exists and is not a regular file",
                 path.display()
             )));
         }
         if !self.force && path.exists() {
             return Err(Failure::new(format_args!(
-                "{}: the file exists (--force overwrites it)",
+                "{}: the output exists (--force overwrites it)",
                 path.display()
             )));
         }
@@ -70,30 +82,30 @@ fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
     AnyFilter::open(path).map_err(|error| Failure::file(path, &error))
 }
 
-/// Opens a filter to be changed: complete, or not at all.
+/// Reads and verifies a filter to be changed.
 fn load(path: &Path) -> Result<AnyFilter> {
     let filter = open(path)?;
-    // A damaged filter must not be laundered into one with good checksums.
+    // Saving an unverified filter would give damaged bytes valid checksums.
     filter.verify().map_err(|error| Failure::file(path, &error))?;
     filter.into_owned().map_err(|error| Failure::file(path, &error))
 }
 
-/// A filter that is about to be replaced by a changed one.
-struct Change<'a> {
+/// Replacement of a filter file by a changed filter.
+struct FileUpdate<'a> {
     path: &'a Path,
-    version: Version,
+    version: FileVersion,
 }
 
-/// What tells one version of a file from the next. Every writer here
-/// replaces the file by a new one, so two of them cannot agree in this.
+/// Inode and modification time of a file. tamis always replaces a file by a
+/// new one, which changes the inode.
 #[derive(PartialEq)]
-struct Version {
+struct FileVersion {
     changed: Option<std::time::SystemTime>,
     #[cfg(unix)]
     inode: Option<u64>,
 }
 
-impl Version {
+impl FileVersion {
     fn of(path: &Path) -> Self {
         let metadata = path.metadata().ok();
         Self {
@@ -104,18 +116,19 @@ impl Version {
     }
 }
 
-impl<'a> Change<'a> {
+impl<'a> FileUpdate<'a> {
     fn begin(path: &'a Path) -> Result<(Self, AnyFilter)> {
-        let version = Version::of(path);
+        let version = FileVersion::of(path);
         Ok((Self { path, version }, load(path)?))
     }
 
-    /// Replaces the file in one step, if it still is the one that was read.
+    /// Replaces the file atomically. Fails if another process has replaced
+    /// it since `begin`.
     fn save(&self, filter: &AnyFilter) -> Result<()> {
-        if Version::of(self.path) != self.version {
+        if FileVersion::of(self.path) != self.version {
             return Err(Failure::new(format_args!(
-                "{}: changed by someone else meanwhile (nothing was written: \
-                 run the command again)",
+                "{}: another process replaced the file in the meantime; \
+                 nothing was written (run the command again)",
                 self.path.display()
             )));
         }
@@ -123,16 +136,17 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The false-positive rate of a result, told before there is one.
+/// Predicted false-positive rate of the result of `merge`, `fold` or `grow`.
 #[derive(Serialize)]
 struct Forecast {
-    /// None if it is a kind whose bits have to be put together to know.
+    /// `None` for the Bloom kinds: their rate depends on the combined bits.
     predicted_fpr: Option<f64>,
 }
 
 impl Forecast {
-    /// People read it before the work is done, machines at the end.
-    fn tell(predicted_fpr: Option<f64>, json: bool) -> Result<Self> {
+    /// Prints the rate before the work starts. JSON output has it in the
+    /// report instead.
+    fn print(predicted_fpr: Option<f64>, json: bool) -> Result<Self> {
         if let (Some(fpr), false) = (predicted_fpr, json) {
             let value = format!("{} false positives", report::rate(fpr));
             report::row(&mut std::io::stdout().lock(), "predicted", &value)?;
@@ -140,31 +154,32 @@ impl Forecast {
         Ok(Self { predicted_fpr })
     }
 
-    /// Says what came of it.
-    fn report(&self, filter: &AnyFilter, json: bool) -> Result<()> {
-        let report = Report::new(filter);
+    /// Prints the report on the result.
+    fn print_report(&self, filter: &AnyFilter, json: bool) -> Result<Exit> {
+        let report = FilterReport::new(filter);
         match json {
-            true => report.print_json_with(self),
-            false => report.print(false),
+            true => report.print_json_with(self)?,
+            false => report.print(false)?,
         }
+        Ok(Exit::Success)
     }
 }
 
-/// What decides the size of a filter: one of the two.
+/// Rate or memory of a filter; clap requires exactly one of them.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Size {
-    /// The false-positive rate wanted, such as 0.001 or 0.1%
+pub(crate) struct SizeArgs {
+    /// False-positive rate, such as 0.001 or 0.1%
     #[arg(long, value_name = "RATE", value_parser = parse_fpr)]
     fpr: Option<f64>,
 
-    /// The memory there is, in bits per key
+    /// Memory in bits per key
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
 }
 
-impl Size {
-    /// What the theory says, asked by the rate or by the memory.
+impl SizeArgs {
+    /// Prediction for the given rate or memory.
     fn predict(
         &self,
         by_fpr: impl Fn(f64) -> tamis_theory::Result<Prediction>,
@@ -178,20 +193,21 @@ impl Size {
     }
 }
 
-/// The size of a block, one way or the other.
+/// Size of a block, in bytes or in bits.
 #[derive(clap::Args)]
-pub(crate) struct BlockSize {
-    /// Bytes in a block: 64 (a cache line) or 32, with which tinyset is
-    /// faster at 1 % and above, for up to 3.5 % more memory [default: 64]
+pub(crate) struct BlockArgs {
+    /// Bytes per block, 64 (a cache line) or 32. With 32, tinyset is faster
+    /// at rates of 1 % and above and needs up to 3.5 % more memory
+    /// [default: 64]
     #[arg(long, value_name = "BYTES", conflicts_with = "block_bits")]
     block_bytes: Option<u32>,
 
-    /// The same in bits: 512 or 256
+    /// Bits per block, 512 or 256, instead of --block-bytes
     #[arg(long, value_name = "BITS")]
     block_bits: Option<u32>,
 }
 
-impl BlockSize {
+impl BlockArgs {
     fn bits(&self) -> Result<u32> {
         match (self.block_bytes, self.block_bits) {
             (None, None) | (Some(64), _) | (_, Some(512)) => Ok(512),
@@ -204,15 +220,15 @@ impl BlockSize {
     }
 }
 
-/// How many threads to use.
+/// Number of threads.
 #[derive(clap::Args)]
-pub(crate) struct Threads {
-    /// Threads to use [default: all cores]
+pub(crate) struct ThreadArgs {
+    /// Number of threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
 }
 
-impl Threads {
+impl ThreadArgs {
     fn count(&self) -> NonZero<usize> {
         self.threads
             .or_else(|| std::thread::available_parallelism().ok())
@@ -220,20 +236,20 @@ impl Threads {
     }
 }
 
-/// Inserts every key of `feed`, on all threads.
+/// Inserts every key of `feed`.
 fn insert_all(
     filter: &mut AnyFilter,
     mut feed: Feed<'_>,
-    threads: &Threads,
+    threads: &ThreadArgs,
 ) -> Result<()> {
     let hasher = *filter.hasher();
     let fault = Mutex::new(None);
     filter.insert_parallel_with(
-        // A wrong key ends the input: nothing is written then.
+        // An invalid key ends the input; the caller then writes nothing.
         feed.by_ref()
             .take_while(|_| fault.lock().is_ok_and(|fault| fault.is_none())),
         threads.count(),
-        |chunk: Chunk, hashes| {
+        |chunk: KeyChunk, hashes| {
             if let Err(failure) = chunk.hash(&hasher, hashes) {
                 if let Ok(mut fault) = fault.lock() {
                     fault.get_or_insert(failure);
@@ -248,14 +264,14 @@ fn insert_all(
     }
 }
 
-/// A number of items: 1000000, 1_000_000 or 1e6.
+/// Parses a number of items: 1000000, 1_000_000 or 1e6.
 fn parse_items(text: &str) -> std::result::Result<u64, String> {
     let plain = text.replace('_', "");
     if let Ok(items) = plain.parse() {
         return Ok(items);
     }
     match plain.parse::<f64>() {
-        // Whole, and small enough that a float counts exactly.
+        // Integers up to 2^53 are exact in an `f64`.
         Ok(items)
             if items >= 0.0
                 && items <= 2f64.powi(53)
@@ -264,13 +280,13 @@ fn parse_items(text: &str) -> std::result::Result<u64, String> {
             Ok(items as u64)
         }
         Ok(items) if items > 2f64.powi(53) => {
-            Err("beyond 2^53 only digits are exact: write it out".into())
+            Err("expected all digits of a number above 2^53".into())
         }
-        _ => Err("expected a whole number such as 1000000 or 1e6".into()),
+        _ => Err("expected a whole number, such as 1000000 or 1e6".into()),
     }
 }
 
-/// A probability strictly between 0 and 1.
+/// Parses a rate strictly between 0 and 1, or a percentage.
 fn parse_fpr(text: &str) -> std::result::Result<f64, String> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim_end(), 0.01),
@@ -297,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn numbers_are_parsed() {
         assert_eq!(parse_items("1_000_000"), Ok(1_000_000));
         assert_eq!(parse_items("1e9"), Ok(1_000_000_000));
         assert_eq!(parse_items("18446744073709551615"), Ok(u64::MAX));

@@ -1,4 +1,4 @@
-//! `tamis plan`: which kind, how much memory, how many reads.
+//! `tamis plan`.
 
 use std::io::Write as _;
 
@@ -6,23 +6,23 @@ use serde::Serialize;
 use tamis::{Balanced, Kind};
 use tamis_theory::{Prediction, split, standard};
 
-use super::choice::{self, Prefer};
-use super::{BlockSize, Size, parse_items};
-use crate::failure::{Outcome, Result};
-use crate::report::{count, print_json, rate, size};
+use super::default_kind::{self, Prefer};
+use super::{BlockArgs, SizeArgs, parse_items};
+use crate::failure::{Exit, Result};
+use crate::report::{JsonArgs, count, print_json, rate, size};
 
-/// Compare all kinds of filters for a task, before any key is read
+/// Compare the memory, rate and reads of all kinds of filters
 ///
-/// The numbers are the theory's exact ones. "Reads" are blocks, that is
-/// cache lines: a member's, a non-member's, and their mean for the share of
-/// lookups that miss.
+/// Reads no keys: all numbers are exact predictions. Reads are blocks read
+/// per lookup: of a member (hit), of a non-member (miss), and on average for
+/// the given --miss-share.
 ///
-/// Recommended is, of the kinds that read one block, tinyset if it is the
-/// smaller one and the rate is 0.01% to 3%, and blocked otherwise or for
-/// speed; this is also what `build` takes unasked. Then, in the order of
-/// their reads up to 1.3 per lookup, each other kind that saves 5 % of the
-/// memory (at given bits per key: a quarter of the false positives) over the
-/// best so far; for speed only kinds that test bits.
+/// The recommendation starts from the default kind of `build`, which reads
+/// one block: tinyset at rates from 0.01% to 3% if it is smaller than
+/// blocked, otherwise blocked; always blocked with --prefer speed. The other
+/// kinds follow in order of their reads, up to 1.3 per lookup. Each replaces
+/// the recommendation if it saves 5 % of the memory (with --bits-per-key: 25 %
+/// of the false positives). With --prefer speed, tinyset is left out.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Number of keys
@@ -30,30 +30,29 @@ pub(crate) struct Args {
     items: u64,
 
     #[command(flatten)]
-    size: Size,
+    size: SizeArgs,
 
-    /// The share of lookups that are for keys not in the set
+    /// Share of lookups for keys not in the set, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.9,
           value_parser = parse_share)]
     miss_share: f64,
 
-    /// What to recommend for: the least memory, or the fastest lookups
-    #[arg(long, value_name = "WHAT", default_value = "space")]
+    /// Objective of the recommendation
+    #[arg(long, value_name = "OBJECTIVE", default_value = "space")]
     prefer: Prefer,
 
     #[command(flatten)]
-    block: BlockSize,
+    block: BlockArgs,
 
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonArgs,
 }
 
-/// One row of the comparison.
+/// One kind of filter with its settings, a row of the comparison.
 #[derive(Serialize)]
-struct Design {
+struct Candidate {
     kind: &'static str,
-    /// Of a tinyset filter.
+    /// Levels of a tinyset filter, `None` for other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     levels: Option<u32>,
     bits_per_key: f64,
@@ -62,59 +61,61 @@ struct Design {
     probes: u32,
     reads_hit: f64,
     reads_miss: f64,
-    /// Mean over the lookups of this task.
+    /// Average over hits and misses.
     reads: f64,
     removable: bool,
     mergeable: bool,
 }
 
 #[derive(Serialize)]
-struct Plan {
+struct Comparison {
     items: u64,
     miss_share: f64,
     prefer: &'static str,
-    designs: Vec<Design>,
+    #[serde(rename = "designs")]
+    candidates: Vec<Candidate>,
     recommended: &'static str,
-    /// What makes `build` build it.
+    /// Options of `build` for the recommended candidate.
     options: String,
     reason: String,
-    /// Why not the others.
+    /// Comparison of every other candidate with the recommended one.
     notes: Vec<String>,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let plan = self.plan()?;
-        if self.json {
-            print_json(&plan)?;
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let comparison = self.compare()?;
+        if self.format.json {
+            print_json(&comparison)?;
         } else {
-            plan.print()?;
+            comparison.print()?;
         }
-        Ok(Outcome::Yes)
+        Ok(Exit::Success)
     }
 
-    fn plan(&self) -> Result<Plan> {
+    fn compare(&self) -> Result<Comparison> {
         let block_bits = self.block.bits()?;
-        let designs = self.designs(block_bits)?;
-        let start = choice::one_line(&self.size, block_bits, self.prefer)?;
-        let judgement = Judgement {
+        let candidates = self.candidates(block_bits)?;
+        let start =
+            default_kind::default_kind(&self.size, block_bits, self.prefer)?;
+        let rule = SelectionRule {
             by_memory: self.size.fpr.is_some(),
             prefer: self.prefer,
             start: start.name(),
-            designs: &designs,
+            candidates: &candidates,
         };
-        let best = judgement.best();
+        let best = rule.best();
         let (recommended, options) = (best.kind, self.options(best));
-        let reason = judgement.reason(best);
-        let notes = judgement.notes(best);
-        Ok(Plan {
+        let reason = rule.reason(best);
+        let notes = rule.notes(best);
+        Ok(Comparison {
             items: self.items,
             miss_share: self.miss_share,
             prefer: match self.prefer {
                 Prefer::Space => "space",
                 Prefer::Speed => "speed",
             },
-            designs,
+            candidates,
             recommended,
             options,
             reason,
@@ -122,9 +123,9 @@ impl Args {
         })
     }
 
-    fn options(&self, design: &Design) -> String {
-        let mut options = format!("--kind {}", design.kind);
-        if let Some(levels @ 2..) = design.levels {
+    fn options(&self, candidate: &Candidate) -> String {
+        let mut options = format!("--kind {}", candidate.kind);
+        if let Some(levels @ 2..) = candidate.levels {
             options += &format!(" --levels {levels}");
         }
         if let Ok(256) = self.block.bits() {
@@ -133,40 +134,42 @@ impl Args {
         options
     }
 
-    fn designs(&self, block_bits: u32) -> Result<Vec<Design>> {
+    fn candidates(&self, block_bits: u32) -> Result<Vec<Candidate>> {
         let size = &self.size;
         let split = size.predict(
             |fpr| split::for_fpr(block_bits, fpr),
             |bits| split::best(block_bits, bits),
         )?;
         let bloom = size.predict(standard::for_fpr, standard::best)?;
-        let blocked = choice::blocked(size, block_bits)?;
-        let mut designs = vec![
-            self.design(Kind::Blocked, &blocked),
-            self.design(Kind::Split, &split),
-            self.design(Kind::Bloom, &bloom),
+        let blocked = default_kind::blocked(size, block_bits)?;
+        let mut candidates = vec![
+            self.candidate(Kind::Blocked, &blocked),
+            self.candidate(Kind::Split, &split),
+            self.candidate(Kind::Bloom, &bloom),
         ];
-        // Not every task has a design of these; it is then no choice.
-        let builder = choice::tinyset(size, block_bits);
+        // The kinds below cannot reach every rate or memory; those that
+        // cannot are left out.
+        let builder = default_kind::tinyset(size, block_bits);
         if let Ok(tinyset) = builder.predict() {
-            designs.push(self.design(Kind::TinySet, &tinyset));
+            candidates.push(self.candidate(Kind::TinySet, &tinyset));
         }
         if let Ok(removable) = builder.removable().predict() {
-            let design = self.design(Kind::TinySet, &removable);
-            designs.push(Design { removable: true, ..design });
+            candidates.push(Candidate {
+                removable: true,
+                ..self.candidate(Kind::TinySet, &removable)
+            });
         }
         if let Ok(two) = builder.two_level().predict() {
-            let design = self.design(Kind::TinySet, &two);
-            designs.push(Design {
+            candidates.push(Candidate {
                 levels: Some(2),
                 mergeable: false,
-                ..design
+                ..self.candidate(Kind::TinySet, &two)
             });
         }
         if let Ok(balanced) = self.balanced(block_bits) {
-            designs.push(self.design(Kind::Balanced, &balanced));
+            candidates.push(self.candidate(Kind::Balanced, &balanced));
         }
-        Ok(designs)
+        Ok(candidates)
     }
 
     fn balanced(&self, block_bits: u32) -> tamis::Result<Prediction> {
@@ -180,10 +183,10 @@ impl Args {
         builder.predict()
     }
 
-    fn design(&self, kind: Kind, prediction: &Prediction) -> Design {
+    fn candidate(&self, kind: Kind, prediction: &Prediction) -> Candidate {
         let Prediction { bits_per_key, probes, fpr, reads_hit, reads_miss } =
             *prediction;
-        Design {
+        Candidate {
             kind: kind.name(),
             levels: (kind == Kind::TinySet).then_some(1),
             bits_per_key,
@@ -200,16 +203,17 @@ impl Args {
     }
 }
 
-/// A second read is worth taking if it saves this share of the memory, or
-/// of the false positives at the same memory.
-const WORTH_MEMORY: f64 = 0.05;
-const WORTH_FPR: f64 = 0.25;
-/// More reads per lookup than this are a different promise.
-const MOST_READS: f64 = 1.3;
-/// Below this, balancing has nothing to gain.
-const LEAST_BALANCED_BITS: f64 = 12.0;
+/// Smallest share of the memory that a candidate must save at equal rate.
+const MIN_MEMORY_GAIN: f64 = 0.05;
+/// Smallest share of the false positives that a candidate must save at equal
+/// memory.
+const MIN_FPR_GAIN: f64 = 0.25;
+/// Largest average number of reads per lookup of a recommended candidate.
+const MAX_READS: f64 = 1.3;
+/// Bits per key up to which balanced filters are not recommended.
+const MIN_BALANCED_BITS: f64 = 12.0;
 
-impl Design {
+impl Candidate {
     fn name(&self) -> String {
         match (self.removable, self.levels) {
             (true, _) => format!("{}, removable", self.kind),
@@ -226,37 +230,39 @@ impl Design {
 
     fn too_dense(&self) -> bool {
         self.kind == Kind::Balanced.name()
-            && self.bits_per_key <= LEAST_BALANCED_BITS
+            && self.bits_per_key <= MIN_BALANCED_BITS
     }
 }
 
-/// The rule, in one sentence: the best kind that reads one line whatever
-/// happens, unless another kind of nearly one read per lookup is clearly
-/// better on what was left open, memory or rate.
-struct Judgement<'a> {
+/// Rule of the recommendation: the default kind of `build`, unless another
+/// candidate of at most `MAX_READS` reads saves `MIN_MEMORY_GAIN` of the
+/// memory (at a given rate) or `MIN_FPR_GAIN` of the false positives (at given
+/// bits per key).
+struct SelectionRule<'a> {
+    /// The rate is given and memory is compared.
     by_memory: bool,
     prefer: Prefer,
-    /// The kind that `build` would take.
+    /// Default kind of `build`.
     start: &'static str,
-    designs: &'a [Design],
+    candidates: &'a [Candidate],
 }
 
-impl<'a> Judgement<'a> {
-    /// What a design saves over another one, as a share.
-    fn gain(&self, design: &Design, over: &Design) -> f64 {
+impl<'a> SelectionRule<'a> {
+    /// Share of the memory or of the false positives that `candidate` saves.
+    fn gain(&self, candidate: &Candidate, over: &Candidate) -> f64 {
         match self.by_memory {
-            true => 1.0 - design.bits_per_key / over.bits_per_key,
-            false => 1.0 - design.fpr / over.fpr,
+            true => 1.0 - candidate.bits_per_key / over.bits_per_key,
+            false => 1.0 - candidate.fpr / over.fpr,
         }
     }
 
-    fn worth(&self) -> f64 {
-        if self.by_memory { WORTH_MEMORY } else { WORTH_FPR }
+    fn min_gain(&self) -> f64 {
+        if self.by_memory { MIN_MEMORY_GAIN } else { MIN_FPR_GAIN }
     }
 
-    /// The gain in words.
-    fn compare(&self, design: &Design, with: &Design) -> String {
-        let gain = self.gain(design, with);
+    /// Gain as text, such as "5.2 % less memory than blocked".
+    fn compare(&self, candidate: &Candidate, with: &Candidate) -> String {
+        let gain = self.gain(candidate, with);
         if !self.by_memory && gain <= -1.0 {
             let times = 1.0 - gain;
             return format!(
@@ -274,91 +280,96 @@ impl<'a> Judgement<'a> {
         format!("{:.1} % {what} than {}", percent.abs(), with.name())
     }
 
-    fn eligible(&self, design: &Design) -> bool {
-        design.reads <= MOST_READS
-            && !design.too_dense()
-            // Whoever removes keys needs it, whoever does not pays for it.
-            && !design.removable
-            && !self.too_slow(design)
+    fn eligible(&self, candidate: &Candidate) -> bool {
+        candidate.reads <= MAX_READS
+            && !candidate.too_dense()
+            // Removals cost memory; recommended only on request.
+            && !candidate.removable
+            && !self.too_slow(candidate)
     }
 
-    fn too_slow(&self, design: &Design) -> bool {
-        self.prefer == Prefer::Speed && design.searches_fingerprints()
+    fn too_slow(&self, candidate: &Candidate) -> bool {
+        self.prefer == Prefer::Speed && candidate.searches_fingerprints()
     }
 
-    fn start(&self) -> &'a Design {
-        let found = self.designs.iter().find(|d| d.kind == self.start);
-        // Blocked is always there, and first.
-        found.unwrap_or(&self.designs[0])
+    fn start(&self) -> &'a Candidate {
+        let mut candidates = self.candidates.iter();
+        let found = candidates.find(|one| one.kind == self.start);
+        // `start` is a kind of `candidates`, whose first is blocked.
+        found.unwrap_or(&self.candidates[0])
     }
 
-    fn best(&self) -> &'a Design {
-        let mut others: Vec<&Design> =
-            self.designs.iter().filter(|d| self.eligible(d)).collect();
+    fn best(&self) -> &'a Candidate {
+        let mut others: Vec<&Candidate> =
+            self.candidates.iter().filter(|c| self.eligible(c)).collect();
         others.sort_by(|a, b| a.reads.total_cmp(&b.reads));
         let mut best = self.start();
-        for design in others {
-            if self.gain(design, best) >= self.worth() {
-                best = design;
+        for candidate in others {
+            if self.gain(candidate, best) >= self.min_gain() {
+                best = candidate;
             }
         }
         best
     }
 
-    fn reason(&self, best: &Design) -> String {
+    fn reason(&self, best: &Candidate) -> String {
         let start = self.start();
         let mut reason = if !std::ptr::eq(best, start) {
             format!(
-                "It has {}, and reads {:.3} blocks per lookup.",
+                "It has {} and reads {:.3} blocks per lookup.",
                 self.compare(best, start),
                 best.reads
             )
         } else if best.searches_fingerprints() {
             format!(
-                "It reads one block whatever is asked, and has {}.",
-                self.compare(best, &self.designs[0])
+                "It reads one block per lookup and has {}.",
+                self.compare(best, &self.candidates[0])
             )
         } else {
-            "It reads one block whatever is asked, and no other kind that \
-             reads at most 1.3 saves enough."
-                .into()
+            format!(
+                "It reads one block per lookup, and no other kind that reads \
+                 at most {MAX_READS} saves {:.0} % of the {}.",
+                100.0 * self.min_gain(),
+                if self.by_memory { "memory" } else { "false positives" },
+            )
         };
         if best.searches_fingerprints() {
-            reason += " While it fits the cache, lookups of single keys take \
-                       several times as long: --prefer speed if that counts.";
+            reason += " While the filter fits the cache, lookups of single \
+                       keys take several times as long as in blocked: use \
+                       --prefer speed if that matters.";
         }
         reason
     }
 
-    /// Why not the others.
-    fn notes(&self, best: &Design) -> Vec<String> {
-        let others = self.designs.iter().filter(|d| !std::ptr::eq(*d, best));
+    /// Notes on the candidates other than `best`.
+    fn notes(&self, best: &Candidate) -> Vec<String> {
+        let others =
+            self.candidates.iter().filter(|c| !std::ptr::eq(*c, best));
         others
-            .map(|design| {
-                let why = if design.removable {
-                    "pays if keys must be removed".into()
-                } else if design.too_dense() {
-                    "below about 12 bits per key even perfect balance could \
-                     gain only some percent, and tracking bits and second \
-                     reads cost as much"
+            .map(|candidate| {
+                let why = if candidate.removable {
+                    "needed only to remove keys".into()
+                } else if candidate.too_dense() {
+                    "below about 12 bits per key perfect balance gains a few \
+                     percent, and tracking bits and second reads cost as much"
                         .into()
-                } else if self.too_slow(design) {
-                    "for single keys, searching fingerprints takes several \
-                     times as long as testing bits"
+                } else if self.too_slow(candidate) {
+                    "searching the fingerprints of a single key takes \
+                     several times as long as testing its bits"
                         .into()
-                } else if design.reads == 1.0 {
+                } else if candidate.reads == 1.0 {
                     "reads one block per lookup".into()
                 } else {
-                    format!("reads {:.3} blocks per lookup", design.reads)
+                    format!("reads {:.3} blocks per lookup", candidate.reads)
                 };
-                let compare = self.compare(design, best);
-                format!("{}: {compare}; {why}.", design.name())
+                let compare = self.compare(candidate, best);
+                format!("{}: {compare}; {why}.", candidate.name())
             })
             .collect()
     }
 }
 
-impl Plan {
+impl Comparison {
     fn print(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(
@@ -379,20 +390,20 @@ impl Plan {
             "mean",
             "remove",
         )?;
-        for design in &self.designs {
+        for candidate in &self.candidates {
             let yes = |yes| if yes { "yes" } else { "no" };
             writeln!(
                 out,
                 "{:<19}{:>9.3}{:>13}  {:<28}{:>6.2}{:>8.4}{:>8.4}  {:<8}{}",
-                design.name(),
-                design.bits_per_key,
-                size(design.bytes),
-                rate(design.fpr),
-                design.reads_hit,
-                design.reads_miss,
-                design.reads,
-                yes(design.removable),
-                yes(design.mergeable),
+                candidate.name(),
+                candidate.bits_per_key,
+                size(candidate.bytes),
+                rate(candidate.fpr),
+                candidate.reads_hit,
+                candidate.reads_miss,
+                candidate.reads,
+                yes(candidate.removable),
+                yes(candidate.mergeable),
             )?;
         }
         let Self { recommended, options, reason, .. } = self;

@@ -1,76 +1,72 @@
-//! `tamis query`: which keys may be members.
+//! `tamis query`.
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 
 use serde::Serialize;
 use tamis::Filter;
 
-use crate::failure::{Outcome, Result};
-use crate::keys::{Feed, KeyArgs};
+use super::KeysOnFilter;
+use crate::failure::{Exit, Result};
 use crate::report::print_json;
 
-/// Print the keys that may be members, like grep
+/// Print the keys that are probably members
 ///
-/// A key printed without -v is a member, or one of the few false positives;
-/// a key printed with -v is certainly not a member. Exit status: 0 if a key
-/// was selected, 1 if none was, 2 on error.
+/// A key printed without -v is a member or a false positive. A key printed
+/// with -v is certainly not a member. The options follow grep. Exit status: 0
+/// if a key was selected, 1 if none was, 2 on error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to ask
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
-
     #[command(flatten)]
-    keys: KeyArgs,
+    target: KeysOnFilter,
 
     /// Select the keys that are certainly not members
     #[arg(short = 'v', long)]
     invert: bool,
 
-    /// Print only how many keys were selected
+    /// Print only the number of selected keys
     #[arg(short, long, conflicts_with = "quiet")]
     count: bool,
 
-    /// Print nothing, stop at the first selected key
+    /// Print nothing and stop at the first selected key
     #[arg(short, long)]
     quiet: bool,
 
-    /// Print only the counts, as JSON
+    /// Print only the number of keys, of probable members and of certain
+    /// non-members, as JSON
     #[arg(long, conflicts_with_all = ["quiet", "count"])]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Counts {
+struct KeyCounts {
     keys: u64,
-    /// Maybe members.
+    /// Probable members.
     matched: u64,
-    /// Certainly not members.
+    /// Certain non-members.
     absent: u64,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let filter = super::open(&self.filter)?;
-        let sources = self.keys.sources()?;
-        let format = self.keys.format();
-        let mut feed = Feed::new("asking", &sources, format);
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let filter = super::open(&self.target.filter)?;
+        let sources = self.target.keys.sources()?;
+        let format = self.target.keys.format();
+        let mut feed = self.target.keys.feed("querying", &sources);
         let mut out = BufWriter::new(std::io::stdout().lock());
         let list = !(self.count || self.quiet || self.json);
 
-        let mut counts = Counts { keys: 0, matched: 0, absent: 0 };
+        let mut counts = KeyCounts { keys: 0, matched: 0, absent: 0 };
         let (mut hashes, mut found) = (Vec::new(), Vec::new());
         while let Some(chunk) = feed.next() {
             let mut written = Vec::new();
             hashes.clear();
-            let hashed = chunk.each(|key, bytes| {
+            let hashed = chunk.for_each_key(|key, bytes| {
                 hashes.push(filter.hasher().hash(key));
                 if list {
                     written.push(bytes);
                 }
             });
-            // Keys before a wrong one are answered, then the error is told.
+            // The results of keys before an invalid key are printed first.
             if let Err(failure) = hashed {
                 feed.fail(failure);
             }
@@ -82,13 +78,13 @@ impl Args {
             for (bytes, &found) in written.iter().zip(&found) {
                 if found != self.invert {
                     out.write_all(bytes)?;
-                    out.write_all(format.terminator(bytes))?;
+                    out.write_all(format.missing_delimiter(bytes))?;
                 }
             }
-            // Whoever feeds a pipe may wait for the answer.
+            // The writer of a pipe may wait for the results.
             out.flush()?;
             if self.quiet && self.selected(&counts) > 0 {
-                return Ok(Outcome::Yes);
+                return Ok(Exit::Success);
             }
         }
         feed.finish()?;
@@ -101,10 +97,10 @@ impl Args {
         if self.json {
             print_json(&counts)?;
         }
-        Ok(if selected > 0 { Outcome::Yes } else { Outcome::No })
+        Ok(Exit::success_if(selected > 0))
     }
 
-    fn selected(&self, counts: &Counts) -> u64 {
+    fn selected(&self, counts: &KeyCounts) -> u64 {
         if self.invert { counts.absent } else { counts.matched }
     }
 }

@@ -1,54 +1,47 @@
-//! `tamis remove`: fewer keys for a filter.
-
-use std::path::PathBuf;
+//! `tamis remove`.
 
 use serde::Serialize;
 use tamis::{AnyFilter, Filter, Remove};
 
-use super::Change;
-use crate::failure::{Failure, Outcome, Result};
-use crate::keys::{Feed, KeyArgs};
-use crate::report::{Report, count, row};
+use super::{FileUpdate, KeysOnFilter};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::{FilterReport, JsonArgs, count, row};
 
 /// Remove keys from a filter, one occurrence each
 ///
-/// Only from a filter built with --kind tinyset --removable, and only keys
-/// that are in it. A key that certainly is not in the filter is counted as
-/// absent and changes nothing. But a key that was never added and happens to
-/// be a false positive takes away the entry of another key: that other key
-/// is then lost, and the filter says "certainly not" for it. Each key that
-/// was never added does so with the probability of a false positive, and so
-/// does a key that is removed more often than it was added.
+/// Needs a filter built with --kind tinyset --removable. A key that is
+/// certainly not in the filter counts as absent and changes nothing.
 ///
-/// Fingerprints that were shortened do not grow back, so the rate of false
-/// positives rises as keys are replaced by others; a build from the keys
-/// brings it back. A saturated block goes on saying "maybe" to every key.
+/// Remove only keys that were added. A key that was never added but is a
+/// false positive takes the entry of another key; that key is then lost: the
+/// filter answers "certainly not" for it. The probability per wrong removal
+/// is the false-positive rate. Removing a key more often than it was added
+/// has the same effect.
 ///
-/// The file is replaced in one step when all keys are out; until then, and
-/// after an error, it stays as it was. If someone else changes it meanwhile,
-/// nothing is written and the command fails: run it again.
+/// Shortened fingerprints keep their length, so the false-positive rate rises
+/// as keys are replaced; a new build restores it. A saturated block keeps
+/// matching every key.
+///
+/// The file is replaced atomically after the last key; after an error it is
+/// unchanged. If another process replaced the file in the meantime, nothing
+/// is written and the command fails: run it again.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to change
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
+    #[command(flatten)]
+    target: KeysOnFilter,
 
     #[command(flatten)]
-    keys: KeyArgs,
-
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
+    format: JsonArgs,
 }
 
 #[derive(Default, Serialize)]
-struct Removal {
+struct RemovalCounts {
     removed: u64,
-    /// Certainly not members.
+    /// Certain non-members.
     absent: u64,
 }
 
-impl Removal {
+impl RemovalCounts {
     fn print(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         row(&mut out, "removed", &count(self.removed))?;
@@ -57,16 +50,16 @@ impl Removal {
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let (change, mut filter) = Change::begin(&self.filter)?;
-        let refused =
-            |error: tamis::Error| Failure::file(&self.filter, &error);
-        // Before the keys are read.
-        must_be_removable(&mut filter).map_err(refused)?;
-        let sources = self.keys.sources()?;
-        let mut feed = Feed::new("removing", &sources, self.keys.format());
+    pub(crate) fn run(&self) -> Result<Exit> {
+        let path = &self.target.filter;
+        let (update, mut filter) = FileUpdate::begin(path)?;
+        let failed = |error: tamis::Error| Failure::file(path, &error);
+        // Checked before any key is read.
+        check_removable(&mut filter).map_err(failed)?;
+        let sources = self.target.keys.sources()?;
+        let mut feed = self.target.keys.feed("removing", &sources);
         let hasher = *filter.hasher();
-        let mut removal = Removal::default();
+        let mut counts = RemovalCounts::default();
         let mut hashes = Vec::new();
         while let Some(chunk) = feed.next() {
             hashes.clear();
@@ -74,29 +67,29 @@ impl Args {
                 feed.fail(failure);
             }
             for &hash in &hashes {
-                match filter.remove_hash(hash).map_err(refused)? {
-                    true => removal.removed += 1,
-                    false => removal.absent += 1,
+                match filter.remove_hash(hash).map_err(failed)? {
+                    true => counts.removed += 1,
+                    false => counts.absent += 1,
                 }
             }
         }
         feed.finish()?;
-        change.save(&filter)?;
-        let report = Report::new(&filter);
-        if self.json {
-            report.print_json_with(&removal)?;
+        update.save(&filter)?;
+        let report = FilterReport::new(&filter);
+        if self.format.json {
+            report.print_json_with(&counts)?;
         } else {
-            removal.print()?;
+            counts.print()?;
             report.print(false)?;
         }
-        Ok(Outcome::Yes)
+        Ok(Exit::Success)
     }
 }
 
-fn must_be_removable(filter: &mut AnyFilter) -> tamis::Result<()> {
+fn check_removable(filter: &mut AnyFilter) -> tamis::Result<()> {
     match filter {
         AnyFilter::TinySet(filter) if filter.is_removable() => Ok(()),
-        // Every other one refuses any removal, and knows why.
+        // Every other filter refuses any removal with its own error.
         other => other.remove_hash(0).map(drop),
     }
 }

@@ -1,25 +1,25 @@
-//! `tamis verify`: is every byte as it was written?
+//! `tamis verify`.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use tamis::{Error, Filter};
 
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Exit, Failure, Result};
 
-/// Read a whole filter and check it
+/// Read a whole filter and check its checksums
 ///
-/// Exit status: 0 if it is intact, 1 if it is damaged, 2 if it could not be
-/// read.
+/// Exit status: 0 if the filter is intact, 1 if it is damaged, 2 if it cannot
+/// be read or was written by a later version of tamis.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter to check
+    /// Filter to check
     #[arg(value_name = "FILE")]
     filter: PathBuf,
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self) -> Result<Exit> {
         let path = &self.filter;
         let checked = tamis::AnyFilter::open(path)
             .and_then(|filter| filter.verify().map(|()| filter.kind()));
@@ -27,9 +27,9 @@ impl Args {
             Ok(kind) => {
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{}: intact ({kind})", path.display())?;
-                Ok(Outcome::Yes)
+                Ok(Exit::Success)
             }
-            // Not damaged, as far as this build can tell.
+            // Unreadable, or of a later version: damage cannot be decided.
             Err(
                 error @ (Error::Io(_)
                 | Error::UnsupportedVersion { .. }
@@ -37,8 +37,8 @@ impl Args {
                 | Error::UnknownHash { .. }),
             ) => Err(Failure::file(path, &error)),
             Err(error) => {
-                Failure::file(path, &error).tell();
-                Ok(Outcome::No)
+                Failure::file(path, &error).print();
+                Ok(Exit::Negative)
             }
         }
     }

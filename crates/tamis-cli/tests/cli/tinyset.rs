@@ -582,7 +582,7 @@ fn info_counts_every_block_and_every_key() {
     let bars = bars(run.text());
     let (name, blocks, _) = bars.last().unwrap();
     assert_eq!((&name[..], *blocks), ("saturated", saturated));
-    assert!(run.text().contains("blocks answer every key with maybe"));
+    assert!(run.text().contains("blocks match every key"));
     lab.run("query -v f keys more").nothing();
     lab.run("verify f").done();
 
@@ -600,7 +600,7 @@ fn info_counts_every_block_and_every_key() {
 fn bars(table: &str) -> Vec<(String, u64, usize)> {
     table
         .lines()
-        .skip_while(|line| !line.starts_with("blocks by the keys"))
+        .skip_while(|line| !line.starts_with("blocks by number"))
         .skip(1)
         .map(|line| {
             let parts: Vec<&str> = line.split_whitespace().collect();

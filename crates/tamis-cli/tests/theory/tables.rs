@@ -257,7 +257,7 @@ fn optimised() {
 #[test]
 fn people_see_the_same() {
     let text = done("crisis --items 10000 --levels 18000,7200,3600,1200");
-    assert!(text.contains("chance of a crisis              0.0939331\n"));
+    assert!(text.contains("probability of a crisis         0.0939331\n"));
     assert!(text.contains("7672.6"));
     let text = done(
         "summary --optimise --items 1000 --buckets-per-item 3 --budget 1e-6",

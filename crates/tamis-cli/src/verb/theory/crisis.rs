@@ -1,29 +1,29 @@
-//! `tamis theory crisis`: how full the levels of a hash table get.
+//! `tamis theory crisis`.
 
 use serde::Serialize;
 use tamis_theory::crisis::{self, Occupancy};
 
-use super::{Answer, Show, digits, shares};
-use crate::failure::{Outcome, Result};
-use crate::verb::parse_items;
+use super::{TableArgs, TheoryReport, digits, digits_list};
+use crate::failure::{Exit, Result};
+use crate::report::JsonArgs;
 
-/// Multilevel hash tables: the chance that an item finds no room
+/// Compute the probability that a multilevel hash table overflows
 ///
-/// A table has d levels of m_1, ..., m_d buckets of H entries; an item goes
-/// to the first level whose bucket for it has room. Prints the exact chance
-/// that N items lead to a crisis, where all buckets of some item are full,
-/// the estimate that takes every level at its average (L_d, hundreds of times
-/// too low when the last levels are tiny), and the mean number of items in
-/// each level. With --churn also what remains after items were replaced for
-/// long: Erlang's loss formula.
+/// A table has d levels of m_1, ..., m_d buckets of H entries. An item goes
+/// to the first level whose bucket for it has a free entry; a crisis is an
+/// item whose d buckets are all full. Prints the exact probability of a
+/// crisis with N items, the estimate L_d that assumes every level at its
+/// average load (hundreds of times too low when the last levels are tiny),
+/// and the mean number of items per level. With --churn also prints crises
+/// per turnover and mean level loads in the steady state of random
+/// replacement, by Erlang's loss formula.
 ///
 /// Symbols are those of Kirsch and Mitzenmacher, "Simple Summaries for
 /// Hashing with Multiple Choices".
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// n: items in the table
-    #[arg(long, value_name = "N", value_parser = parse_items)]
-    items: u64,
+    #[command(flatten)]
+    table: TableArgs,
 
     /// m_1,...,m_d: buckets of each level
     #[arg(
@@ -34,66 +34,63 @@ pub(super) struct Args {
     )]
     levels: Vec<u64>,
 
-    /// h: entries of a bucket
-    #[arg(long, value_name = "H", default_value_t = 1)]
-    bucket: u32,
-
-    /// Also for a table whose items are replaced for ever
+    /// Also compute the steady state of random replacement
     #[arg(long)]
     churn: bool,
 
     #[command(flatten)]
-    show: Show,
+    format: JsonArgs,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CrisisReport {
     crisis: f64,
     heuristic: f64,
     level_items: Vec<f64>,
     #[serde(flatten)]
-    churn: Option<Churn>,
+    churn: Option<ChurnFields>,
 }
 
 #[derive(Serialize)]
-struct Churn {
+struct ChurnFields {
     crises_per_turnover: f64,
     churn_level_items: Vec<f64>,
 }
 
 impl Args {
-    pub(super) fn run(&self) -> Result<Outcome> {
-        let Self { items, ref levels, bucket, .. } = *self;
+    pub(super) fn run(&self) -> Result<Exit> {
+        let (TableArgs { items, bucket }, levels) = (self.table, &self.levels);
         let table = Occupancy::new(items, levels, bucket)?;
         let averages = crisis::heuristic(items, levels, bucket)?;
         let churn = self
             .churn
             .then(|| crisis::churn(items, levels, bucket))
             .transpose()?;
-        self.show.print(&Report {
+        let report = CrisisReport {
             crisis: table.crisis(),
             heuristic: averages.last().copied().unwrap_or(0.0),
             level_items: table.level_items(),
-            churn: churn.map(|used| Churn {
+            churn: churn.map(|used| ChurnFields {
                 crises_per_turnover: used.crises_per_turnover,
                 churn_level_items: used.level_items(),
             }),
-        })
+        };
+        report.print(&self.format)
     }
 }
 
-impl Answer for Report {
+impl TheoryReport for CrisisReport {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![
-            ("chance of a crisis", digits(self.crisis)),
-            ("heuristic L_d", digits(self.heuristic)),
-            ("items in each level N_j", shares(&self.level_items)),
+            ("probability of a crisis", digits(self.crisis)),
+            ("estimate L_d from averages", digits(self.heuristic)),
+            ("items per level N_j", digits_list(&self.level_items)),
         ];
         if let Some(churn) = &self.churn {
             let crises = digits(churn.crises_per_turnover);
             rows.push(("crises per turnover, churn", crises));
-            let items = shares(&churn.churn_level_items);
-            rows.push(("items in each level, churn", items));
+            let items = digits_list(&churn.churn_level_items);
+            rows.push(("items per level, churn", items));
         }
         rows
     }

@@ -1,70 +1,56 @@
-//! `tamis theory fpr`: what a filter of given geometry does.
+//! `tamis theory fpr`.
 
 use serde::Serialize;
 use tamis_theory::balanced::{Lookup, list};
 use tamis_theory::tinyset::{Block, two_level::TwoLevel};
 use tamis_theory::{MAX_PROBES, Prediction, blocked, split, standard};
 
-use super::plot::{self, Axis, Curve, Legend, Look};
-use super::tinyset::{Facts, Tinyset, Use};
-use super::{Answer, Plot, Show, digits, threshold};
-use crate::failure::{Failure, Outcome, Result};
+use super::plot::{self, Axis, Curve, CurveStyle, Legend};
+use super::tinyset::{AgingArgs, TinysetFields, TinysetModel};
+use super::{PlotArgs, TheoryReport, digits, threshold};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::JsonArgs;
 
-/// Section 9.1: false-positive rate and reads of a filter
+/// Compute the false-positive rate and reads of a filter (Section 9.1)
 ///
 /// The rate of a block is exact, E[(X/B)^k] over the X bits set in it, and
-/// averaged over the block loads. The paper's own approximation of a block
-/// with i keys, (1-e^{-ki/B})^k, is printed beside it.
+/// averaged over the block loads. The approximation of the paper for a block
+/// with i keys, (1-e^{-ki/B})^k, is printed below it.
 ///
-/// A block of a balanced filter (single, sequential, multilevel) spends
-/// ceil(log2(k0+2)) bits on a counter, and T on remembering refusals. The
-/// scheme works at the boundary of its optimality region (Theorems 3 to 5).
-/// Rate and reads of a non-member are the paper's sums E(P) FPR and
-/// E(P) = 1+F+...+F^(d-1), F the chance that a block makes it go on; those
-/// of a lookup that stops at the first "maybe" follow, and those where the
-/// coin p is a hash of the key (without tracking bits). The overflow list is
-/// not counted in beta.
+/// A block of a balanced filter (single, sequential, multilevel) has a
+/// counter of ceil(log2(k0+2)) bits and T tracking bits, which record
+/// refusals. The scheme works at the boundary of its optimality region
+/// (Theorems 3 to 5). Rate and reads of a non-member are the sums of the
+/// paper, E(P) FPR and E(P) = 1+F+...+F^(d-1), where F is the probability
+/// that a block passes the lookup on. Two variants follow: a lookup that
+/// stops at the first block that matches, and a lookup for which the coin p
+/// is a hash of the key (without tracking bits). beta excludes the overflow
+/// list.
 ///
-/// tinyset keeps fingerprints that share the bits of their block. Its rate is
-/// exact too, 1-prod(1-p) over the entries of a block; the paper adds up p
-/// (its Section 4.3). With --cap and --ratio, full blocks move a chain of
-/// keys to a second level, which beta includes.
+/// tinyset stores fingerprints that share the bits of their block. Its rate
+/// is 1-prod(1-p) over the entries of a block, which treats fingerprints as
+/// independent; the paper sums p (its Section 4.3). With --cap and --ratio,
+/// full blocks move a chain of keys to a second level, which beta includes.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The kind of filter
+    /// Kind of filter
     #[arg(long)]
-    scheme: Scheme,
+    scheme: FilterScheme,
 
-    /// B: bits of a block, a power of two except for tinyset (bloom has no
-    /// blocks)
+    /// B: bits per block, a power of two except for tinyset; unused by bloom
     #[arg(long, value_name = "B", default_value_t = 512)]
     block_bits: u32,
 
-    /// beta: memory per key
-    #[arg(
-        long,
-        value_name = "BETA",
-        allow_negative_numbers = true,
-        required_unless_present = "load"
-    )]
-    bits_per_key: Option<f64>,
+    #[command(flatten)]
+    memory: MemoryArgs,
 
-    /// r: keys per block instead of beta, for tinyset
-    #[arg(
-        long,
-        value_name = "R",
-        allow_negative_numbers = true,
-        conflicts_with = "bits_per_key"
-    )]
-    load: Option<f64>,
-
-    /// k: bits set per key [default: the best number]
+    /// k: bits set per key, not for tinyset [default: the best number]
     #[arg(long, value_name = "K")]
     probes: Option<u32>,
 
     /// a: average blocks read per insertion, for sequential and multilevel
     /// [default: 1.2]
-    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    #[arg(long, value_name = "A")]
     access_budget: Option<f64>,
 
     /// d: blocks proposed per key, for sequential and multilevel
@@ -72,60 +58,59 @@ pub(super) struct Args {
     #[arg(long, value_name = "D")]
     choices: Option<u32>,
 
-    /// gamma: share of keys in the list, for single [default: 0.005]
-    #[arg(long, value_name = "G", allow_negative_numbers = true)]
+    /// gamma: share of keys in the overflow list, for single
+    /// [default: 0.005]
+    #[arg(long, value_name = "G")]
     overflow: Option<f64>,
 
-    /// Bits of each block that remember refusals, for balanced filters
-    /// [default: 0]
+    /// T: bits per block that record refusals, for single, sequential and
+    /// multilevel [default: 0]
     #[arg(long, value_name = "T")]
     tracking_bits: Option<u32>,
 
-    /// L: chains of a block, for tinyset [default: B/8]
+    /// L: chains per block, for tinyset [default: B/8]
     #[arg(long, value_name = "L")]
     chains: Option<u32>,
 
-    /// Keys can be removed, for tinyset: the paper's padded form. What
-    /// `build --removable` makes is shown beside it.
+    /// Filter with removals, in the padded form of the paper, for tinyset.
+    /// The rate of `build --removable` is printed too
     #[arg(long, conflicts_with = "cap")]
     removable: bool,
 
-    /// C: keys that a block keeps to itself, for tinyset
+    /// C: most keys of a first-level block, for tinyset of two levels
     #[arg(long, value_name = "C", requires = "ratio")]
     cap: Option<u32>,
 
-    /// Blocks for each block of the second level, for tinyset
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        requires = "cap"
-    )]
+    /// First-level blocks per second-level block, for tinyset of two levels
+    #[arg(long, value_name = "N", requires = "cap")]
     ratio: Option<f64>,
 
-    /// Keys replaced at random since it was filled, in multiples of all
-    #[arg(
-        long,
-        value_name = "X",
-        allow_negative_numbers = true,
-        requires = "removable"
-    )]
-    replaced: Option<f64>,
-
-    /// Times it was doubled when filled, and filled up again
-    #[arg(long, value_name = "G", requires = "removable")]
-    doublings: Option<u32>,
+    #[command(flatten)]
+    aging: AgingArgs,
 
     #[command(flatten)]
-    show: Show,
+    format: JsonArgs,
 
     #[command(flatten)]
-    plot: Plot,
+    plot: PlotArgs,
+}
+
+/// Memory per key, given directly or as the load of a block.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct MemoryArgs {
+    /// beta: memory in bits per key
+    #[arg(long, value_name = "BETA")]
+    bits_per_key: Option<f64>,
+
+    /// r: keys per block, for tinyset
+    #[arg(long, value_name = "R")]
+    load: Option<f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Scheme {
-    /// The classic filter: probes anywhere
+enum FilterScheme {
+    /// Classic Bloom filter: probes anywhere
     Bloom,
     /// All probes in one block
     Blocked,
@@ -141,32 +126,32 @@ enum Scheme {
     Tinyset,
 }
 
-impl Scheme {
+impl FilterScheme {
     fn name(self) -> &'static str {
         match self {
-            Scheme::Bloom => "bloom",
-            Scheme::Blocked => "blocked",
-            Scheme::Split => "split",
-            Scheme::Single => "single",
-            Scheme::Sequential => "sequential",
-            Scheme::Multilevel => "multilevel",
-            Scheme::Tinyset => "tinyset",
+            FilterScheme::Bloom => "bloom",
+            FilterScheme::Blocked => "blocked",
+            FilterScheme::Split => "split",
+            FilterScheme::Single => "single",
+            FilterScheme::Sequential => "sequential",
+            FilterScheme::Multilevel => "multilevel",
+            FilterScheme::Tinyset => "tinyset",
         }
     }
 }
 
-/// The scheme with all its numbers.
+/// Scheme with its parameters.
 #[derive(Clone, Copy)]
-enum Design {
+enum FilterModel {
     Bloom,
     Blocked,
     Split,
     Balanced(list::Scheme, Lookup),
-    Tinyset(Tinyset),
+    Tinyset(TinysetModel),
 }
 
 #[derive(Serialize)]
-struct Report {
+struct FprReport {
     probes: u32,
     fpr: f64,
     fpr_paper_approximation: Option<f64>,
@@ -179,14 +164,14 @@ struct Report {
     payload_bits: Option<u32>,
     list_reads: f64,
     #[serde(flatten)]
-    balanced: Option<Others>,
+    balanced: Option<OtherLookups>,
     #[serde(flatten)]
-    tinyset: Option<Facts>,
+    tinyset: Option<TinysetFields>,
 }
 
-/// Lookups other than the paper's, for the filters where they differ.
+/// Rates and reads of the lookup variants of balanced filters.
 #[derive(Serialize)]
-struct Others {
+struct OtherLookups {
     fpr_first_match: f64,
     reads_miss_first_match: f64,
     fpr_coin: f64,
@@ -194,15 +179,15 @@ struct Others {
 }
 
 impl Args {
-    pub(super) fn run(&self) -> Result<Outcome> {
-        let design = self.design()?;
-        let report = self.report(design)?;
-        self.plot.write(|| self.draw(design, &report))?;
-        self.show.print(&report)
+    pub(super) fn run(&self) -> Result<Exit> {
+        let model = self.model()?;
+        let report = self.report(model)?;
+        self.plot.write(|| self.draw(model, &report))?;
+        report.print(&self.format)
     }
 
-    fn design(&self) -> Result<Design> {
-        use Scheme::{
+    fn model(&self) -> Result<FilterModel> {
+        use FilterScheme::{
             Blocked, Bloom, Multilevel, Sequential, Single, Split, Tinyset,
         };
 
@@ -217,7 +202,7 @@ impl Args {
             "bloom, blocked, split, single, sequential and multilevel";
         let budget = self.access_budget.is_some();
         let tracking = self.tracking_bits.is_some();
-        // A number that changes nothing was meant for something else.
+        // An option without effect on the scheme is an error.
         for (given, fits, option, kinds) in [
             (budget, walks, "--access-budget", WALKS),
             (self.choices.is_some(), walks, "--choices", WALKS),
@@ -228,7 +213,7 @@ impl Args {
                 "single",
             ),
             (tracking, refuses, "--tracking-bits", REFUSES),
-            (self.load.is_some(), tiny, "--load", TINY),
+            (self.memory.load.is_some(), tiny, "--load", TINY),
             (self.chains.is_some(), tiny, "--chains", TINY),
             (self.removable, tiny, "--removable", TINY),
             (self.cap.is_some(), tiny, "--cap", TINY),
@@ -244,10 +229,10 @@ impl Args {
         let access_budget = self.access_budget.unwrap_or(1.2);
         let choices = self.choices.unwrap_or(3);
         let scheme = match scheme {
-            Bloom => return Ok(Design::Bloom),
-            Blocked => return Ok(Design::Blocked),
-            Split => return Ok(Design::Split),
-            Tinyset => return Ok(Design::Tinyset(self.tinyset())),
+            Bloom => return Ok(FilterModel::Bloom),
+            Blocked => return Ok(FilterModel::Blocked),
+            Split => return Ok(FilterModel::Split),
+            Tinyset => return Ok(FilterModel::Tinyset(self.tinyset())),
             Single => list::Scheme::Single {
                 overflow_fraction: self.overflow.unwrap_or(0.005),
             },
@@ -258,38 +243,38 @@ impl Args {
             None | Some(0) => Lookup::Plain,
             Some(bits) => Lookup::Tracking(bits),
         };
-        Ok(Design::Balanced(scheme, lookup))
+        Ok(FilterModel::Balanced(scheme, lookup))
     }
 
-    fn tinyset(&self) -> Tinyset {
+    fn tinyset(&self) -> TinysetModel {
         let chains = self.chains.unwrap_or(self.block_bits / 8);
         let block = Block::new(self.block_bits, chains);
         match (self.cap, self.ratio) {
             (Some(cap), Some(ratio)) => {
-                Tinyset::Two(TwoLevel { block, cap, ratio })
+                TinysetModel::Two(TwoLevel { block, cap, ratio })
             }
-            // The paper's form, which sets no bit aside and pads.
+            // The form of the paper pads entries and has no flag bits.
             _ if self.removable => {
-                Tinyset::One(Block { wildcard: true, ..block })
+                TinysetModel::One(Block { wildcard: true, ..block })
             }
-            _ => Tinyset::One(block),
+            _ => TinysetModel::One(block),
         }
     }
 
-    /// Bits per key, given or implied.
-    fn beta(&self, design: Design) -> f64 {
-        match (self.bits_per_key, self.load, design) {
+    /// Bits per key, given or computed from the load.
+    fn beta(&self, model: FilterModel) -> f64 {
+        match (self.memory.bits_per_key, self.memory.load, model) {
             (Some(beta), _, _) => beta,
-            // The two are inversely proportional.
-            (None, Some(load), Design::Tinyset(tiny)) => tiny.load(load),
-            // The arguments ask for one of the two.
+            // Load and bits per key are inversely proportional.
+            (None, Some(load), FilterModel::Tinyset(tiny)) => tiny.load(load),
+            // clap requires one of the two, `model` tinyset for a load.
             _ => f64::NAN,
         }
     }
 
-    fn report(&self, design: Design) -> Result<Report> {
-        let (bits, beta) = (self.block_bits, self.beta(design));
-        let simple = |prediction: Prediction| Report {
+    fn report(&self, model: FilterModel) -> Result<FprReport> {
+        let (bits, beta) = (self.block_bits, self.beta(model));
+        let simple = |prediction: Prediction| FprReport {
             probes: prediction.probes,
             fpr: prediction.fpr,
             fpr_paper_approximation: None,
@@ -304,18 +289,18 @@ impl Args {
             balanced: None,
             tinyset: None,
         };
-        let (scheme, lookup) = match design {
-            Design::Bloom => {
+        let (scheme, lookup) = match model {
+            FilterModel::Bloom => {
                 let report = simple(self.standard(beta)?);
-                return Ok(Report {
+                return Ok(FprReport {
                     fpr_paper_approximation: Some(report.fpr),
                     payload_bits: None,
                     ..report
                 });
             }
-            Design::Blocked => {
+            FilterModel::Blocked => {
                 let report = simple(self.blocked(beta)?);
-                // A balanced filter that refuses nothing.
+                // A blocked filter is a balanced one that refuses no key.
                 let none = list::Scheme::Single { overflow_fraction: 0.0 };
                 let same = list::predict(
                     bits,
@@ -324,34 +309,32 @@ impl Args {
                     Lookup::Plain,
                     report.probes,
                 )?;
-                return Ok(Report {
+                return Ok(FprReport {
                     fpr_paper_approximation: Some(same.approximate_fpr),
                     ..report
                 });
             }
-            Design::Split => return Ok(simple(self.split(beta)?)),
-            Design::Tinyset(tiny) => {
-                let load = match self.load {
+            FilterModel::Split => return Ok(simple(self.split(beta)?)),
+            FilterModel::Tinyset(tiny) => {
+                let load = match self.memory.load {
                     Some(load) => load,
                     None => tiny.checked_load(beta)?,
                 };
                 let prediction = tiny.predict(load)?;
-                let Args { replaced, doublings, .. } = *self;
-                let later = Use { replaced, doublings };
-                let facts = tiny.facts(load, &prediction, later)?;
-                return Ok(Report {
-                    fpr_paper_approximation: facts.union(),
+                let fields = tiny.fields(load, &prediction, self.aging)?;
+                return Ok(FprReport {
+                    fpr_paper_approximation: fields.union(),
                     payload_bits: Some(tiny.array_bits()),
-                    tinyset: Some(facts),
+                    tinyset: Some(fields),
                     ..simple(prediction)
                 });
             }
-            Design::Balanced(scheme, lookup) => (scheme, lookup),
+            FilterModel::Balanced(scheme, lookup) => (scheme, lookup),
         };
         let listed = self.listed(beta, scheme, lookup)?;
         let probes = listed.summed.probes;
         let coin = list::predict(bits, beta, scheme, Lookup::Coin, probes)?;
-        Ok(Report {
+        Ok(FprReport {
             fpr_paper_approximation: Some(listed.approximate_fpr),
             overflow_fraction: listed.overflow_fraction,
             counter_bits: listed.counter_bits,
@@ -359,7 +342,7 @@ impl Args {
             admission: Some(listed.admission),
             payload_bits: Some(listed.payload_bits),
             list_reads: listed.summed_list_reads,
-            balanced: Some(Others {
+            balanced: Some(OtherLookups {
                 fpr_first_match: listed.prediction.fpr,
                 reads_miss_first_match: listed.prediction.reads_miss,
                 fpr_coin: coin.summed.fpr,
@@ -402,8 +385,8 @@ impl Args {
         if let Some(probes) = self.probes {
             return at(probes);
         }
-        // The best for a lookup that stops at the first "maybe" is next to
-        // the best for the paper's sums, if not the same.
+        // `list::best` minimises the rate of a lookup that stops at the
+        // first match. The minimum of the paper's sums is close to it.
         let mut best = list::best(self.block_bits, beta, scheme, lookup)?;
         for step in [-1, 1] {
             loop {
@@ -421,10 +404,10 @@ impl Args {
         Ok(best)
     }
 
-    fn draw(&self, design: Design, here: &Report) -> Result<String> {
-        let beta = self.beta(design);
+    fn draw(&self, model: FilterModel, here: &FprReport) -> Result<String> {
+        let beta = self.beta(model);
         let (least, most) = (beta.min(8.0), beta.max(40.0));
-        // Every bit per key from 8 to 40.
+        // One step per bit from 8 to 40.
         const STEPS: u32 = 32;
         let betas: Vec<f64> = (0..=STEPS)
             .map(|step| {
@@ -432,46 +415,48 @@ impl Args {
                 least + (most - least) * part
             })
             .collect();
-        let name = |scheme: Scheme| match self.probes {
-            _ if scheme == Scheme::Tinyset => scheme.name().into(),
+        let name = |scheme: FilterScheme| match self.probes {
+            _ if scheme == FilterScheme::Tinyset => scheme.name().into(),
             Some(probes) => format!("{}, {probes} probes", scheme.name()),
             None => format!("{}, best probes", scheme.name()),
         };
         let rate = |beta: f64| -> tamis_theory::Result<f64> {
-            Ok(match design {
-                Design::Bloom => self.standard(beta)?.fpr,
-                Design::Blocked => self.blocked(beta)?.fpr,
-                Design::Split => self.split(beta)?.fpr,
-                Design::Balanced(scheme, lookup) => {
+            Ok(match model {
+                FilterModel::Bloom => self.standard(beta)?.fpr,
+                FilterModel::Blocked => self.blocked(beta)?.fpr,
+                FilterModel::Split => self.split(beta)?.fpr,
+                FilterModel::Balanced(scheme, lookup) => {
                     self.listed(beta, scheme, lookup)?.summed.fpr
                 }
-                Design::Tinyset(tiny) => tiny.predict(tiny.load(beta))?.fpr,
+                FilterModel::Tinyset(tiny) => {
+                    tiny.predict(tiny.load(beta))?.fpr
+                }
             })
         };
-        // Counters grow where there is less memory, until they leave no
-        // room: the curve begins where they do.
+        // Counters of balanced filters grow as memory shrinks and finally
+        // fill the block. The curve begins where a design exists.
         let points = |rate: &dyn Fn(f64) -> tamis_theory::Result<f64>| {
-            let known = |beta: &f64| Some((*beta, rate(*beta).ok()?));
-            betas.iter().filter_map(known).collect::<Vec<_>>()
+            let point = |beta: &f64| Some((*beta, rate(*beta).ok()?));
+            betas.iter().filter_map(point).collect::<Vec<_>>()
         };
         let mut curves = Vec::new();
-        if self.scheme != Scheme::Blocked {
+        if self.scheme != FilterScheme::Blocked {
             curves.push(Curve {
                 name: name(self.scheme),
-                look: Look::Line,
+                style: CurveStyle::Line,
                 colour: plot::VERMILION,
                 points: points(&rate),
             });
         }
         curves.push(Curve {
-            name: name(Scheme::Blocked),
-            look: Look::Line,
+            name: name(FilterScheme::Blocked),
+            style: CurveStyle::Line,
             colour: plot::BLUE,
             points: points(&|beta| Ok(self.blocked(beta)?.fpr)),
         });
         curves.push(Curve {
             name: format!("{} bits per key", digits(beta)),
-            look: Look::Dots,
+            style: CurveStyle::Dots,
             colour: plot::GREY,
             points: vec![(beta, here.fpr)],
         });
@@ -481,7 +466,7 @@ impl Args {
     }
 }
 
-impl Answer for Report {
+impl TheoryReport for FprReport {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let or_none =
             |value: Option<f64>| value.map_or_else(|| "-".into(), digits);
@@ -498,23 +483,26 @@ impl Answer for Report {
             ("reads of a member", digits(self.reads_hit)),
             ("reads of a non-member", digits(self.reads_miss)),
         ]);
-        if let Some(facts) = &self.tinyset {
-            rows.extend(facts.rows());
+        if let Some(fields) = &self.tinyset {
+            rows.extend(fields.rows());
         }
         let Some(others) = &self.balanced else { return rows };
         rows.extend([
-            ("  that stops at a maybe", digits(others.reads_miss_first_match)),
+            (
+                "  stopping at the first match",
+                digits(others.reads_miss_first_match),
+            ),
             ("    false-positive rate", digits(others.fpr_first_match)),
-            ("  that knows the coin", digits(others.reads_miss_coin)),
+            ("  with the coin hashed", digits(others.reads_miss_coin)),
             ("    false-positive rate", digits(others.fpr_coin)),
             ("threshold h", threshold(self.threshold)),
             ("admission p", or_none(self.admission)),
             ("overflow fraction gamma", digits(self.overflow_fraction)),
-            ("non-members that read the list", digits(self.list_reads)),
-            ("counter bits of a block", self.counter_bits.to_string()),
+            ("non-members reading the list", digits(self.list_reads)),
+            ("counter bits per block", self.counter_bits.to_string()),
         ]);
         if let Some(bits) = self.payload_bits {
-            rows.push(("filter bits of a block", bits.to_string()));
+            rows.push(("filter bits per block", bits.to_string()));
         }
         rows
     }

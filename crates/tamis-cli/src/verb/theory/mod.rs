@@ -1,4 +1,4 @@
-//! `tamis theory`: the formulas behind the filters, one question at a time.
+//! `tamis theory`: formulas behind the filters, one verb each.
 
 mod bound;
 mod crisis;
@@ -9,26 +9,36 @@ mod summary;
 mod tinyset;
 mod tune;
 
-use std::io::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome, Result};
-use crate::report::print_json;
+use crate::failure::{Exit, Failure, Result};
+use crate::report::{JsonArgs, print_json};
+use crate::verb::parse_items;
 
-/// Ask the theory: bounds, false-positive rates, designs, hash tables
+/// Evaluate the formulas behind filters and hash tables
 ///
-/// Theorems, equations and symbols are those of Kanizo, Hay and Keslassy,
-/// "Access-Efficient Balanced Bloom Filters": r keys per block, a reads per
-/// insertion, d blocks proposed per key, a share gamma of the keys in no
-/// block, threshold h = k0, admission p, levels of shares alpha, blocks of B
-/// bits, k probes, beta bits per key. A member reads a blocks, a non-member
-/// E(P). Those of tinyset are in Einziger and Friedman, "TinySet: An Access
-/// Efficient Self Adjusting Bloom Filter Construction": L chains per block.
-/// Those of crisis and summary are in Kirsch and Mitzenmacher, "Simple
+/// bound, region, fpr and tune use the theorems, equations and symbols of
+/// Kanizo, Hay and Keslassy, "Access-Efficient Balanced Bloom Filters": r
+/// keys per block, a reads per insertion, d blocks proposed per key, a share
+/// gamma of the keys in no block, threshold h = k0, admission p, level shares
+/// alpha, blocks of B bits, k probes, beta bits per key. A member reads a
+/// blocks on average, a non-member E(P).
+///
+/// The tinyset scheme of fpr follows Einziger and Friedman, "TinySet: An
+/// Access Efficient Self Adjusting Bloom Filter Construction", with L chains
+/// per block. crisis and summary follow Kirsch and Mitzenmacher, "Simple
 /// Summaries for Hashing with Multiple Choices".
 #[derive(clap::Args)]
+// A negative number is reported as out of range, not as an unknown option.
+#[command(mut_subcommands = |verb| {
+    verb.mut_args(|arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    })
+})]
 #[command(after_help = "\
 Examples:
   tamis theory bound --access-budget 1.2 --load 8 --overflow 0.005
@@ -40,11 +50,11 @@ Examples:
   tamis theory summary --optimise --items 1000000 --buckets-per-item 3")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    question: Question,
+    verb: TheoryVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Question {
+enum TheoryVerb {
     Bound(bound::Args),
     Region(region::Args),
     Fpr(fpr::Args),
@@ -54,76 +64,92 @@ enum Question {
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        match &self.question {
-            Question::Bound(args) => args.run(),
-            Question::Region(args) => args.run(),
-            Question::Fpr(args) => args.run(),
-            Question::Tune(args) => args.run(),
-            Question::Crisis(args) => args.run(),
-            Question::Summary(args) => args.run(),
+    pub(crate) fn run(&self) -> Result<Exit> {
+        match &self.verb {
+            TheoryVerb::Bound(args) => args.run(),
+            TheoryVerb::Region(args) => args.run(),
+            TheoryVerb::Fpr(args) => args.run(),
+            TheoryVerb::Tune(args) => args.run(),
+            TheoryVerb::Crisis(args) => args.run(),
+            TheoryVerb::Summary(args) => args.run(),
         }
     }
 }
 
-/// How an answer is shown.
-#[derive(clap::Args)]
-struct Show {
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+/// Reads and load of a balancing scheme.
+#[derive(Clone, Copy, clap::Args)]
+struct BalanceArgs {
+    /// a: average blocks read per insertion
+    #[arg(long, value_name = "A")]
+    access_budget: f64,
+
+    /// r: keys per block, including keys in no block
+    #[arg(long, value_name = "R")]
+    load: f64,
 }
 
-impl Show {
-    fn print(&self, answer: &impl Answer) -> Result<Outcome> {
-        if self.json {
-            print_json(answer)?;
+/// Items and bucket size of a multilevel hash table.
+#[derive(Clone, Copy, clap::Args)]
+struct TableArgs {
+    /// n: items in the table, such as 1000000 or 1e6
+    #[arg(long, value_name = "N", value_parser = parse_items)]
+    items: u64,
+
+    /// h: entries per bucket
+    #[arg(long, value_name = "H", default_value_t = 1)]
+    bucket: u32,
+}
+
+/// Report of a theory verb.
+trait TheoryReport: Serialize + Sized {
+    /// Name and value of each row of the table.
+    fn rows(&self) -> Vec<(&'static str, String)>;
+
+    /// Prints the report as JSON or as a table.
+    fn print(&self, format: &JsonArgs) -> Result<Exit> {
+        if format.json {
+            print_json(self)?;
         } else {
             let mut out = std::io::stdout().lock();
-            for (name, value) in answer.rows() {
+            for (name, value) in self.rows() {
                 let line = format!("{name:<32}{value}");
                 writeln!(out, "{}", line.trim_end())?;
             }
         }
-        Ok(Outcome::Yes)
+        Ok(Exit::Success)
     }
 }
 
-/// What a question is answered with.
-trait Answer: Serialize {
-    /// The same for people.
-    fn rows(&self) -> Vec<(&'static str, String)>;
-}
-
-/// Where a curve goes.
+/// Output file of a plot.
 #[derive(clap::Args)]
-struct Plot {
-    /// Also draw the curve into this file
+struct PlotArgs {
+    /// Also draw the curve into this SVG file, replacing it if it exists
     #[arg(long, value_name = "FILE.svg", value_parser = parse_svg)]
     plot: Option<PathBuf>,
 }
 
-impl Plot {
-    /// Draws what `picture` returns, if that was asked for.
-    fn write(&self, picture: impl FnOnce() -> Result<String>) -> Result<()> {
+impl PlotArgs {
+    /// Writes the SVG text of `draw` if `--plot` is given.
+    fn write(&self, draw: impl FnOnce() -> Result<String>) -> Result<()> {
         let Some(path) = &self.plot else { return Ok(()) };
-        std::fs::write(path, picture()?).map_err(|error| {
+        std::fs::write(path, draw()?).map_err(|error| {
             Failure::new(format_args!("{}: {error}", path.display()))
         })
     }
 }
 
-/// A picture overwrites what was there, so a slip must not hit a filter.
+/// Parses the path of a plot. A plot replaces an existing file, so other
+/// extensions are refused: a mistake must not overwrite a filter.
 fn parse_svg(text: &str) -> std::result::Result<PathBuf, String> {
     let path = Path::new(text);
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg")) {
         Ok(path.to_owned())
     } else {
-        Err("expected a file name that ends in .svg".into())
+        Err("expected a file name with the extension .svg".into())
     }
 }
 
-/// Six significant digits.
+/// Formats a number with six significant digits.
 fn digits(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -141,13 +167,15 @@ fn digits(value: f64) -> String {
     }
 }
 
-fn shares(values: &[f64]) -> String {
+/// Formats a list of numbers.
+fn digits_list(values: &[f64]) -> String {
     let texts: Vec<String> = values.iter().copied().map(digits).collect();
     texts.join("  ")
 }
 
+/// Formats a threshold; `None` is infinite.
 fn threshold(value: Option<u32>) -> String {
-    value.map_or_else(|| "none: no block refuses".into(), |h| h.to_string())
+    value.map_or_else(|| "none, no block refuses".into(), |h| h.to_string())
 }
 
 #[cfg(test)]
@@ -155,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_digits() {
+    fn digits_are_six_and_significant() {
         for (value, text) in [
             (0.0, "0"),
             (1.2, "1.2"),

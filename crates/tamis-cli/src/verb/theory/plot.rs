@@ -1,4 +1,4 @@
-//! Curves as SVG.
+//! Plots as SVG.
 
 use std::error::Error;
 use std::ops::Range;
@@ -8,28 +8,27 @@ use plotters::prelude::*;
 
 use crate::failure::{Failure, Result};
 
-/// Colours that people with any kind of colour vision tell apart (Okabe and
-/// Ito's palette).
+/// Colours of the Okabe-Ito palette, distinguishable with any colour vision.
 pub(super) const BLUE: RGBColor = RGBColor(0, 114, 178);
 pub(super) const VERMILION: RGBColor = RGBColor(213, 94, 0);
 pub(super) const GREY: RGBColor = RGBColor(120, 120, 120);
 
 pub(super) struct Curve {
     pub(super) name: String,
-    pub(super) look: Look,
+    pub(super) style: CurveStyle,
     pub(super) colour: RGBColor,
     pub(super) points: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Look {
+pub(super) enum CurveStyle {
     Line,
     Dots,
-    /// Dots on vertical lines, for shares of whole numbers.
+    /// Dots on vertical lines, for distributions over integers.
     Stems,
 }
 
-/// Where no curve goes.
+/// Corner of the legend: above or below the curves, at the right.
 #[derive(Clone, Copy)]
 pub(super) enum Legend {
     Above,
@@ -60,7 +59,7 @@ impl Axis {
         Axis { margin, ..self }
     }
 
-    /// From the least to the largest of `values`, with some room.
+    /// Range from the smallest to the largest of `values`, with a margin.
     fn range(&self, values: impl Iterator<Item = f64>) -> Range<f64> {
         let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
@@ -69,11 +68,11 @@ impl Axis {
             }
         }
         if least > most {
-            // Nothing to see, but a picture needs axes.
+            // No values; axes need a non-empty range.
             return 0.5..1.0;
         }
         if self.log {
-            // Nobody cares how much smaller than this something is.
+            // Smaller values are clipped: 15 decades are enough.
             return least.max(1e-15 * most) / 1.5..most * 1.5;
         }
         let least = self.from.unwrap_or(least - self.margin);
@@ -82,7 +81,7 @@ impl Axis {
     }
 }
 
-/// The picture as text.
+/// Draws the curves; returns the SVG text.
 pub(super) fn draw(
     x: &Axis,
     y: &Axis,
@@ -95,23 +94,23 @@ pub(super) fn draw(
     let drawn = if y.log {
         let low = up.start;
         let scale = Scale { low, label: scientific };
-        on(x, y, across, up.log_scale(), &scale, curves, legend)
+        render(x, y, across, up.log_scale(), &scale, curves, legend)
     } else {
         let scale = Scale { low: 0.0, label: plain };
-        on(x, y, across, up, &scale, curves, legend)
+        render(x, y, across, up, &scale, curves, legend)
     };
     drawn.map_err(|error| {
         Failure::new(format_args!("cannot draw the curve: {error}"))
     })
 }
 
-/// What the vertical axis does with numbers.
+/// Labels and lower end of the vertical axis.
 struct Scale {
     low: f64,
     label: fn(&f64) -> String,
 }
 
-fn on<Y>(
+fn render<Y>(
     x: &Axis,
     y: &Axis,
     across: Range<f64>,
@@ -144,7 +143,7 @@ where
         .axis_desc_style(("sans-serif", 15))
         .draw()?;
     for curve in curves {
-        // A log scale has no place for zero.
+        // Zero has no position on a log scale.
         let points: Vec<(f64, f64)> = curve
             .points
             .iter()
@@ -153,22 +152,24 @@ where
             .collect();
         let (thick, full) =
             (curve.colour.stroke_width(2), curve.colour.filled());
-        let look = curve.look;
-        if matches!(look, Look::Stems) {
+        let style = curve.style;
+        if matches!(style, CurveStyle::Stems) {
             chart.draw_series(points.iter().map(|point| {
                 PathElement::new(vec![(point.0, scale.low), *point], thick)
             }))?;
         }
-        let series = if matches!(look, Look::Line) {
+        let series = if matches!(style, CurveStyle::Line) {
             chart.draw_series(LineSeries::new(points, thick))?
         } else {
             let dots = points.into_iter();
             chart.draw_series(dots.map(|point| Circle::new(point, 4, full)))?
         };
         series.label(&curve.name).legend(move |(x, y)| {
-            let (from, to) = match look {
-                Look::Line => ((x, y - 1), (x + 24, y + 1)),
-                Look::Dots | Look::Stems => ((x + 9, y - 3), (x + 15, y + 3)),
+            let (from, to) = match style {
+                CurveStyle::Line => ((x, y - 1), (x + 24, y + 1)),
+                CurveStyle::Dots | CurveStyle::Stems => {
+                    ((x + 9, y - 3), (x + 15, y + 3))
+                }
             };
             Rectangle::new([from, to], full)
         });
@@ -190,7 +191,7 @@ where
     Ok(svg)
 }
 
-/// Powers of ten as such: 1e-7, not 0.00000009999999999999999.
+/// Label with an exponent: 1e-7, not 0.00000009999999999999999.
 fn scientific(value: &f64) -> String {
     let text = format!("{value:.3e}");
     let (number, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -198,7 +199,7 @@ fn scientific(value: &f64) -> String {
     format!("{number}e{power}")
 }
 
-/// Sums of 0.05 as people write them.
+/// Label with at most six decimals: 0.15, not 0.15000000000000002.
 fn plain(value: &f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

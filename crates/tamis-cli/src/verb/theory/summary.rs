@@ -1,22 +1,23 @@
-//! `tamis theory summary`: which level holds a key, and what that takes.
+//! `tamis theory summary`.
 
 use serde::Serialize;
 use tamis_theory::crisis::Occupancy;
 use tamis_theory::summary::{self, Filter, Goal, Prediction};
 
-use super::{Answer, Show, digits};
-use crate::failure::{Failure, Outcome, Result};
-use crate::verb::parse_items;
+use super::{TableArgs, TheoryReport, digits};
+use crate::failure::{Exit, Failure, Result};
+use crate::report::JsonArgs;
 
-/// Summaries of multilevel hash tables: memory, false positives, failures
+/// Compute memory and errors of summaries of multilevel hash tables
 ///
-/// A summary tells which level of a table holds a key, or that none does.
-/// Naming a level for an absent key is a false positive; naming the wrong
-/// level for a present key is a failure. Printed is the mean number of
-/// items named wrongly, which bounds the chance that there is one.
+/// A summary maps a key to the level that holds it, or to none. A level for
+/// an absent key is a false positive; a wrong level for a present key is a
+/// failure. Prints the mean number of failures, which bounds the probability
+/// of one.
 ///
-/// With --optimise it finds the level sizes and the smallest summary of each
-/// kind that keep crises plus failures within the budget.
+/// With --optimise, searches the level sizes and the smallest summary of each
+/// kind for which the probability of a crisis plus the failures stay within
+/// --budget.
 ///
 /// Kinds and symbols are those of Kirsch and Mitzenmacher, "Simple Summaries
 /// for Hashing with Multiple Choices" (IS, SF and MBF there).
@@ -31,113 +32,91 @@ Examples:
       --kind filter-stack --bits 9600,12000,48 --probes 7,40,0
   tamis theory summary --optimise --items 1000000 --buckets-per-item 3")]
 pub(super) struct Args {
-    /// n: items in the table
-    #[arg(long, value_name = "N", value_parser = parse_items)]
-    items: u64,
+    #[command(flatten)]
+    table: TableArgs,
 
-    /// h: entries of a bucket
-    #[arg(long, value_name = "H", default_value_t = 1)]
-    bucket: u32,
+    #[command(flatten)]
+    given: GivenArgs,
 
-    /// m_1,...,m_d: buckets of each level
+    /// Search the level sizes and the smallest summaries
     #[arg(
         long,
-        value_name = "M,M,...",
-        value_delimiter = ',',
-        required_unless_present = "optimise",
-        conflicts_with = "optimise"
+        requires = "buckets_per_item",
+        required_unless_present = "GivenArgs"
     )]
-    levels: Vec<u64>,
-
-    /// The kind of summary
-    #[arg(
-        long,
-        required_unless_present = "optimise",
-        conflicts_with = "optimise"
-    )]
-    kind: Option<Kind>,
-
-    /// Memory. interpolation: bits of the string of each item, without its
-    /// level. type-filter: bits of the whole filter, which 64-bit words of
-    /// cells fill. filter-stack: bits of each filter B_0, B_1, ..., one for
-    /// each level
-    #[arg(
-        long,
-        value_name = "B,B,...",
-        value_delimiter = ',',
-        required_unless_present = "optimise",
-        conflicts_with = "optimise"
-    )]
-    bits: Vec<u64>,
-
-    /// k: cells an item is hashed to, up to 64. filter-stack: of each
-    /// filter; 0 makes it a list of strings of as many bits as --bits says
-    #[arg(
-        long,
-        value_name = "K,K,...",
-        value_delimiter = ',',
-        conflicts_with = "optimise"
-    )]
-    probes: Vec<u32>,
-
-    /// Find the level sizes and the smallest summaries
-    #[arg(long, requires = "buckets_per_item")]
     optimise: bool,
 
-    /// Buckets of all levels, per item
-    #[arg(
-        long,
-        value_name = "X",
-        allow_negative_numbers = true,
-        requires = "optimise"
-    )]
+    #[command(flatten)]
+    goal: GoalArgs,
+
+    #[command(flatten)]
+    format: JsonArgs,
+}
+
+/// Summary to evaluate.
+#[derive(clap::Args)]
+#[group(conflicts_with = "optimise", multiple = true)]
+struct GivenArgs {
+    /// m_1,...,m_d: buckets of each level
+    #[arg(long, value_name = "M,M,...", value_delimiter = ',')]
+    levels: Vec<u64>,
+
+    /// Kind of summary
+    #[arg(long, requires_all = ["levels", "bits"])]
+    kind: Option<SummaryKind>,
+
+    /// Memory in bits. interpolation: string of each item, without its level.
+    /// type-filter: whole filter, in 64-bit words of cells. filter-stack:
+    /// each filter B_0, B_1, ..., one per level
+    #[arg(long, value_name = "B,B,...", value_delimiter = ',')]
+    bits: Vec<u64>,
+
+    /// k: cells per item, up to 64. filter-stack: one number per filter; 0
+    /// selects a list of strings of --bits bits
+    #[arg(long, value_name = "K,K,...", value_delimiter = ',')]
+    probes: Vec<u32>,
+}
+
+/// Constraints of `--optimise`.
+#[derive(clap::Args)]
+#[group(requires = "optimise", multiple = true)]
+struct GoalArgs {
+    /// Buckets of all levels together, per item
+    #[arg(long, value_name = "X")]
     buckets_per_item: Option<f64>,
 
-    /// The most that the chance of a crisis and the failures may add up to
+    /// Limit on the probability of a crisis plus the mean number of failures
     /// [default: 1e-9]
-    #[arg(
-        long,
-        value_name = "P",
-        allow_negative_numbers = true,
-        requires = "optimise"
-    )]
+    #[arg(long, value_name = "P")]
     budget: Option<f64>,
 
     /// d: number of levels [default: the best of 2 to 8]
-    #[arg(long, value_name = "D", requires = "optimise")]
+    #[arg(long, value_name = "D")]
     choices: Option<u32>,
 
-    /// The most false positives [default: 0.01]
-    #[arg(
-        long,
-        value_name = "RATE",
-        allow_negative_numbers = true,
-        requires = "optimise"
-    )]
+    /// Limit on the false-positive rate [default: 0.01]
+    #[arg(long, value_name = "RATE")]
     max_false_positive: Option<f64>,
-
-    #[command(flatten)]
-    show: Show,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Kind {
-    /// A sorted list of hashed strings with their levels
+enum SummaryKind {
+    /// Sorted list of hashed strings with their levels
     Interpolation,
-    /// Cells that keep the highest level hashed to them
+    /// TypeFilterReport that keep the highest level hashed to them
     TypeFilter,
-    /// Bloom filters of the items below each level
+    /// One Bloom filter per level, of the items in deeper levels
     FilterStack,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct SummaryReport {
     bits_per_item: f64,
     false_positive: f64,
     failure: f64,
 }
 
-impl From<&Prediction> for Report {
+impl From<&Prediction> for SummaryReport {
     fn from(prediction: &Prediction) -> Self {
         Self {
             bits_per_item: prediction.bits_per_item,
@@ -148,24 +127,49 @@ impl From<&Prediction> for Report {
 }
 
 impl Args {
-    pub(super) fn run(&self) -> Result<Outcome> {
-        if let Some(ratio) = self.buckets_per_item {
+    pub(super) fn run(&self) -> Result<Exit> {
+        if let Some(ratio) = self.goal.buckets_per_item {
             return self.optimise(ratio);
         }
-        let table = Occupancy::new(self.items, &self.levels, self.bucket)?;
-        let prediction = match self.kind {
-            Some(Kind::Interpolation) => self.interpolation(&table)?,
-            Some(Kind::TypeFilter) => self.type_filter(&table)?,
-            Some(Kind::FilterStack) | None => self.filter_stack(&table)?,
+        let TableArgs { items, bucket } = self.table;
+        let Some(kind) = self.given.kind else {
+            return Err(Failure::new("expected --kind or --optimise"));
         };
-        self.show.print(&Report::from(&prediction))
+        let table = Occupancy::new(items, &self.given.levels, bucket)?;
+        let prediction = match kind {
+            SummaryKind::Interpolation => self.given.interpolation(&table)?,
+            SummaryKind::TypeFilter => self.given.type_filter(&table)?,
+            SummaryKind::FilterStack => self.given.filter_stack(&table)?,
+        };
+        SummaryReport::from(&prediction).print(&self.format)
     }
 
+    fn optimise(&self, buckets_per_item: f64) -> Result<Exit> {
+        let Self { table: TableArgs { items, bucket }, goal: given, .. } =
+            self;
+        let goal = Goal::new(*items, buckets_per_item);
+        let designs = summary::optimise(Goal {
+            bucket: *bucket,
+            choices: given.choices,
+            budget: given.budget.unwrap_or(goal.budget),
+            max_false_positive: given
+                .max_false_positive
+                .unwrap_or(goal.max_false_positive),
+            ..goal
+        })?;
+        OptimisedReport::from(designs).print(&self.format)
+    }
+}
+
+impl GivenArgs {
     fn interpolation(&self, table: &Occupancy) -> Result<Prediction> {
         if !self.probes.is_empty() {
-            return Err(Failure::new("interpolation has no --probes"));
+            return Err(Failure::new(
+                "--probes is for --kind type-filter and filter-stack, not \
+                 interpolation",
+            ));
         }
-        let bits = width(one("--bits", &self.bits)?);
+        let bits = saturating_u32(one("--bits", &self.bits)?);
         Ok(summary::interpolation(table, bits)?)
     }
 
@@ -173,7 +177,7 @@ impl Args {
         let bits = one("--bits", &self.bits)?;
         let probes = one("--probes", &self.probes)?;
         let per_word = u128::from(summary::cells_per_word(self.levels.len()));
-        // Fewer cells than bits.
+        // `per_word <= 64`, so `cells <= bits` fits in 64 bits.
         let cells = (u128::from(bits) * per_word / 64) as u64;
         Ok(summary::type_filter(table, cells, probes)?)
     }
@@ -182,7 +186,8 @@ impl Args {
         let (bits, probes) = (self.bits.len(), self.probes.len());
         if bits != probes {
             return Err(Failure::new(format_args!(
-                "{bits} numbers of --bits but {probes} of --probes"
+                "{bits} numbers of --bits and {probes} of --probes: expected \
+                 one of each per level"
             )));
         }
         let filters: Vec<Filter> = self
@@ -190,29 +195,15 @@ impl Args {
             .iter()
             .zip(&self.probes)
             .map(|(&cells, &probes)| match probes {
-                0 => Filter::HashList { bits: width(cells) },
+                0 => Filter::HashList { bits: saturating_u32(cells) },
                 _ => Filter::Bloom { cells, probes },
             })
             .collect();
         Ok(summary::filter_stack(table, &filters)?)
     }
-
-    fn optimise(&self, buckets_per_item: f64) -> Result<Outcome> {
-        let goal = Goal::new(self.items, buckets_per_item);
-        let designs = summary::optimise(Goal {
-            bucket: self.bucket,
-            choices: self.choices,
-            budget: self.budget.unwrap_or(goal.budget),
-            max_false_positive: self
-                .max_false_positive
-                .unwrap_or(goal.max_false_positive),
-            ..goal
-        })?;
-        self.show.print(&Designs::from(designs))
-    }
 }
 
-/// The only one of a list.
+/// Single element of the list given for the option `name`.
 fn one<T: Copy>(name: &str, values: &[T]) -> Result<T> {
     match values {
         [value] => Ok(*value),
@@ -223,50 +214,50 @@ fn one<T: Copy>(name: &str, values: &[T]) -> Result<T> {
     }
 }
 
-/// Bits of a string; more than there can be stay too many.
-fn width(bits: u64) -> u32 {
+/// Saturates to `u32::MAX`, which the theory refuses.
+fn saturating_u32(bits: u64) -> u32 {
     u32::try_from(bits).unwrap_or(u32::MAX)
 }
 
-impl Answer for Report {
+impl TheoryReport for SummaryReport {
     fn rows(&self) -> Vec<(&'static str, String)> {
         vec![
             ("bits per item", digits(self.bits_per_item)),
             ("false positives", digits(self.false_positive)),
-            ("items named wrongly", digits(self.failure)),
+            ("mean number of failures", digits(self.failure)),
         ]
     }
 }
 
-/// What `--optimise` found.
+/// SummaryReport of `--optimise`.
 #[derive(Serialize)]
-struct Designs {
-    filter_stack: Stack,
-    type_filter: Cells,
-    interpolation: Strings,
+struct OptimisedReport {
+    filter_stack: FilterStackReport,
+    type_filter: TypeFilterReport,
+    interpolation: InterpolationReport,
 }
 
 #[derive(Serialize)]
-struct Stack {
+struct FilterStackReport {
     #[serde(flatten)]
-    report: Report,
+    report: SummaryReport,
     crisis: f64,
     levels: Vec<u64>,
-    filters: Vec<Bloom>,
+    filters: Vec<LevelFilterReport>,
     level_bits_per_item: f64,
     level_bits_with_exceptions: f64,
 }
 
 #[derive(Serialize)]
-struct Bloom {
+struct LevelFilterReport {
     bits: u64,
     probes: u32,
 }
 
 #[derive(Serialize)]
-struct Cells {
+struct TypeFilterReport {
     #[serde(flatten)]
-    report: Report,
+    report: SummaryReport,
     crisis: f64,
     levels: Vec<u64>,
     cells: u64,
@@ -274,42 +265,44 @@ struct Cells {
 }
 
 #[derive(Serialize)]
-struct Strings {
+struct InterpolationReport {
     #[serde(flatten)]
-    report: Report,
+    report: SummaryReport,
     crisis: f64,
     levels: Vec<u64>,
     string_bits: u32,
 }
 
-impl From<summary::Designs> for Designs {
+impl From<summary::Designs> for OptimisedReport {
     fn from(found: summary::Designs) -> Self {
         let (stack, cells) = (found.filter_stack, found.type_filter);
         let strings = found.interpolation;
         let filters = stack.filters.iter().map(|filter| match *filter {
-            Filter::Bloom { cells: bits, probes } => Bloom { bits, probes },
+            Filter::Bloom { cells: bits, probes } => {
+                LevelFilterReport { bits, probes }
+            }
             Filter::HashList { bits } => {
-                Bloom { bits: bits.into(), probes: 0 }
+                LevelFilterReport { bits: bits.into(), probes: 0 }
             }
         });
         Self {
-            filter_stack: Stack {
-                report: Report::from(&stack.prediction),
+            filter_stack: FilterStackReport {
+                report: SummaryReport::from(&stack.prediction),
                 crisis: stack.crisis,
                 filters: filters.collect(),
                 levels: stack.levels,
                 level_bits_per_item: stack.level_bits,
                 level_bits_with_exceptions: stack.level_bits_with_exceptions,
             },
-            type_filter: Cells {
-                report: Report::from(&cells.prediction),
+            type_filter: TypeFilterReport {
+                report: SummaryReport::from(&cells.prediction),
                 crisis: cells.crisis,
                 levels: cells.levels,
                 cells: cells.cells,
                 probes: cells.probes,
             },
-            interpolation: Strings {
-                report: Report::from(&strings.prediction),
+            interpolation: InterpolationReport {
+                report: SummaryReport::from(&strings.prediction),
                 crisis: strings.crisis,
                 levels: strings.levels,
                 string_bits: strings.bits,
@@ -318,7 +311,7 @@ impl From<summary::Designs> for Designs {
     }
 }
 
-impl Answer for Designs {
+impl TheoryReport for OptimisedReport {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let (stack, cells) = (&self.filter_stack, &self.type_filter);
         let strings = &self.interpolation;
@@ -327,11 +320,11 @@ impl Answer for Designs {
         let bits = stack.filters.iter().map(|filter| filter.bits);
         let probes = stack.filters.iter().map(|filter| filter.probes.into());
         rows.extend([
-            ("  --bits", list(bits)),
-            ("  --probes", list(probes)),
+            ("  --bits", option_list(bits)),
+            ("  --probes", option_list(probes)),
             ("  bits without B_0", digits(stack.level_bits_per_item)),
             (
-                "  the same, failures recorded",
+                "  with failures recorded",
                 digits(stack.level_bits_with_exceptions),
             ),
             ("type-filter", String::new()),
@@ -349,21 +342,21 @@ impl Answer for Designs {
 }
 
 fn common(
-    report: &Report,
+    report: &SummaryReport,
     crisis: f64,
     levels: &[u64],
 ) -> [(&'static str, String); 5] {
     [
         ("  bits per item", digits(report.bits_per_item)),
         ("  false positives", digits(report.false_positive)),
-        ("  items named wrongly", digits(report.failure)),
-        ("  chance of a crisis", digits(crisis)),
-        ("  --levels", list(levels.iter().copied())),
+        ("  mean number of failures", digits(report.failure)),
+        ("  probability of a crisis", digits(crisis)),
+        ("  --levels", option_list(levels.iter().copied())),
     ]
 }
 
-/// As the option takes it.
-fn list(values: impl Iterator<Item = u64>) -> String {
+/// Formats a list as its option takes it.
+fn option_list(values: impl Iterator<Item = u64>) -> String {
     let texts: Vec<String> = values.map(|value| value.to_string()).collect();
     texts.join(",")
 }

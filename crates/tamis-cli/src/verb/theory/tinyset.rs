@@ -1,4 +1,4 @@
-//! The filter of fingerprints, as `tamis theory fpr` shows it.
+//! Tinyset filters in `tamis theory fpr`.
 
 use serde::Serialize;
 use tamis_theory::tinyset::two_level::{self, TwoLevel};
@@ -7,16 +7,16 @@ use tamis_theory::{Prediction, Result};
 
 use super::digits;
 
-/// One level, or two.
+/// Tinyset filter of one or two levels.
 #[derive(Clone, Copy)]
-pub(super) enum Tinyset {
+pub(super) enum TinysetModel {
     One(Block),
     Two(TwoLevel),
 }
 
-/// What other filters do not have.
+/// Fields of the report that only tinyset filters have.
 #[derive(Serialize)]
-pub(super) struct Facts {
+pub(super) struct TinysetFields {
     bits_per_key: f64,
     load: f64,
     chains: u32,
@@ -30,27 +30,37 @@ pub(super) struct Facts {
     fpr_refilled: Option<f64>,
 }
 
-/// What happens to a filter after it was filled.
-#[derive(Clone, Copy)]
-pub(super) struct Use {
-    pub(super) replaced: Option<f64>,
-    pub(super) doublings: Option<u32>,
+/// Changes of a filter after it was filled.
+#[derive(Clone, Copy, clap::Args)]
+#[group(requires = "removable", multiple = true)]
+pub(super) struct AgingArgs {
+    /// Random replacements since the filter was filled, as a multiple of its
+    /// keys
+    #[arg(long, value_name = "X")]
+    replaced: Option<f64>,
+
+    /// Number of times the filter was doubled when full and filled again
+    #[arg(long, value_name = "G")]
+    doublings: Option<u32>,
 }
 
-impl Tinyset {
-    /// Bits of the primary block that fingerprints share.
+impl TinysetModel {
+    /// Bits of a first-level block shared by its fingerprints.
     pub(super) fn array_bits(self) -> u32 {
         match self {
-            Tinyset::One(block) => block.array_bits(),
-            Tinyset::Two(design) => design.primary().array_bits(),
+            TinysetModel::One(block) => block.array_bits(),
+            TinysetModel::Two(design) => design.primary().array_bits(),
         }
     }
 
-    /// Keys per (primary) block at a given memory.
+    /// Keys per first-level block at `bits_per_key`. Its own inverse: also
+    /// returns the bits per key at a load.
     pub(super) fn load(self, bits_per_key: f64) -> f64 {
         match self {
-            Tinyset::One(block) => f64::from(block.block_bits) / bits_per_key,
-            Tinyset::Two(TwoLevel { block, ratio, .. }) => {
+            TinysetModel::One(block) => {
+                f64::from(block.block_bits) / bits_per_key
+            }
+            TinysetModel::Two(TwoLevel { block, ratio, .. }) => {
                 let bits = f64::from(block.block_bits);
                 bits * (1.0 + 1.0 / ratio) / bits_per_key
             }
@@ -67,50 +77,50 @@ impl Tinyset {
 
     pub(super) fn predict(self, load: f64) -> Result<Prediction> {
         match self {
-            Tinyset::One(block) => tinyset::predict(block, load),
-            Tinyset::Two(design) => two_level::predict(design, load),
+            TinysetModel::One(block) => tinyset::predict(block, load),
+            TinysetModel::Two(design) => two_level::predict(design, load),
         }
     }
 
-    pub(super) fn facts(
+    pub(super) fn fields(
         self,
         load: f64,
         prediction: &Prediction,
-        later: Use,
-    ) -> Result<Facts> {
+        aging: AgingArgs,
+    ) -> Result<TinysetFields> {
         let (chains, fpr_union, fpr_one_size) = match self {
-            Tinyset::One(block) => (
+            TinysetModel::One(block) => (
                 block.chains,
                 Some(tinyset::union_bound(block, load)?),
                 Some(tinyset::one_size(block, load)?),
             ),
-            // The paper has no second level.
-            Tinyset::Two(design) => (design.block.chains, None, None),
+            // The paper gives no formulas for a second level.
+            TinysetModel::Two(design) => (design.block.chains, None, None),
         };
-        // Built to be removable, a block has two flags and pads nothing
-        // until it has lost an entry.
+        // A block written by `build --removable` has two flag bits, and no
+        // padding until an entry is removed.
         let fpr_fresh = match self {
-            Tinyset::One(block) if block.wildcard => {
+            TinysetModel::One(block) if block.wildcard => {
                 let flags = Block { flag_bits: 2, wildcard: false, ..block };
                 Some(tinyset::predict(flags, load)?.fpr)
             }
             _ => None,
         };
         let (churned, fpr_refilled) = match self {
-            Tinyset::One(block) => (
-                later
+            TinysetModel::One(block) => (
+                aging
                     .replaced
                     .map(|times| tinyset::churned(block, load, times))
                     .transpose()?,
-                later
+                aging
                     .doublings
                     .map(|times| tinyset::refilled(block, load, times))
                     .transpose()?,
             ),
-            // Neither removes keys nor grows.
-            Tinyset::Two(_) => (None, None),
+            // Filters of two levels support neither `remove` nor `grow`.
+            TinysetModel::Two(_) => (None, None),
         };
-        Ok(Facts {
+        Ok(TinysetFields {
             bits_per_key: prediction.bits_per_key,
             load,
             chains,
@@ -118,7 +128,7 @@ impl Tinyset {
             fpr_union,
             fpr_one_size,
             fpr_fresh,
-            // A member reads a second block if that is where it lives.
+            // A member reads a second block only if it is stored there.
             spilled: prediction.reads_hit - 1.0,
             fpr_replaced: churned.map(|used| used.fpr),
             freed_slots: churned.map(|used| used.freed_slots),
@@ -127,7 +137,7 @@ impl Tinyset {
     }
 }
 
-impl Facts {
+impl TinysetFields {
     pub(super) fn union(&self) -> Option<f64> {
         self.fpr_union
     }
@@ -136,18 +146,18 @@ impl Facts {
         let mut rows = vec![
             ("bits per key beta", digits(self.bits_per_key)),
             ("keys per block r", digits(self.load)),
-            ("chains of a block L", self.chains.to_string()),
-            ("fingerprint bits of a block", self.array_bits.to_string()),
+            ("chains per block L", self.chains.to_string()),
+            ("fingerprint bits per block", self.array_bits.to_string()),
         ];
         match self.fpr_one_size {
-            Some(rate) => rows.push(("rate with one width", digits(rate))),
+            Some(rate) => rows.push(("rate with equal widths", digits(rate))),
             None => rows.push(("keys in level 2", digits(self.spilled))),
         }
         for (name, value) in [
-            ("rate as built here, fresh", self.fpr_fresh),
+            ("rate of `build --removable`", self.fpr_fresh),
             ("rate after replacing keys", self.fpr_replaced),
-            ("  free slots per key", self.freed_slots),
-            ("rate after doubling, refilled", self.fpr_refilled),
+            ("  freed slots per key", self.freed_slots),
+            ("rate after doubling and refill", self.fpr_refilled),
         ] {
             rows.extend(value.map(|value| (name, digits(value))));
         }

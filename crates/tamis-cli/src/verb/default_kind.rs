@@ -1,30 +1,29 @@
-//! Which kind a task gets that names none.
+//! Default kind of `build` and starting point of `plan`.
 
 use std::ops::RangeInclusive;
 
 use tamis::{Kind, TinySet, TinySetBuilder};
 use tamis_theory::{Prediction, Result, blocked};
 
-use super::Size;
+use super::SizeArgs;
 
-/// What matters more.
+/// Objective of the choice of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Prefer {
-    /// The least memory
+    /// Least memory
     Space,
-    /// Bits to test, which takes a fraction of the time that fingerprints
-    /// take to search
+    /// Fastest lookups: testing bits takes a fraction of the time of
+    /// searching fingerprints
     Speed,
 }
 
-/// Where tinyset is taken unasked. Above, the Bloom kinds are smaller; below,
-/// more than one kind is worth a look and `plan` should have it.
-const RATES: RangeInclusive<f64> = 0.0001..=0.03;
+/// Rates at which tinyset is the default. Above, the Bloom kinds are smaller.
+/// Below, several kinds compete, and `plan` compares them.
+const TINYSET_RATES: RangeInclusive<f64> = 0.0001..=0.03;
 
-/// The kind that reads one block and suits best, as `build` takes it and
-/// `plan` starts from it.
-pub(super) fn one_line(
-    size: &Size,
+/// Best kind among those that read exactly one block per lookup.
+pub(super) fn default_kind(
+    size: &SizeArgs,
     block_bits: u32,
     prefer: Prefer,
 ) -> Result<Kind> {
@@ -32,7 +31,7 @@ pub(super) fn one_line(
     if prefer == Prefer::Speed {
         return Ok(Kind::Blocked);
     }
-    // A rate out of its reach is out of the range, too.
+    // A rate that tinyset cannot reach is outside `TINYSET_RATES`.
     let Ok(tinyset) = tinyset(size, block_bits).predict() else {
         return Ok(Kind::Blocked);
     };
@@ -40,19 +39,19 @@ pub(super) fn one_line(
         Some(fpr) => (fpr, tinyset.bits_per_key < blocked.bits_per_key),
         None => (tinyset.fpr, tinyset.fpr < blocked.fpr),
     };
-    let tinyset = better && RATES.contains(&rate);
+    let tinyset = better && TINYSET_RATES.contains(&rate);
     Ok(if tinyset { Kind::TinySet } else { Kind::Blocked })
 }
 
-pub(super) fn blocked(size: &Size, block_bits: u32) -> Result<Prediction> {
+pub(super) fn blocked(size: &SizeArgs, block_bits: u32) -> Result<Prediction> {
     size.predict(
         |fpr| blocked::for_fpr(block_bits, fpr),
         |bits| blocked::best(block_bits, bits),
     )
 }
 
-/// A tinyset of one level, add-only; change it to what else is wanted.
-pub(super) fn tinyset(size: &Size, block_bits: u32) -> TinySetBuilder {
+/// Builder of a tinyset filter with one level and without removals.
+pub(super) fn tinyset(size: &SizeArgs, block_bits: u32) -> TinySetBuilder {
     let builder = TinySet::builder().block_bits(block_bits);
     match (size.fpr, size.bits_per_key) {
         (Some(fpr), _) => builder.fpr(fpr),
