@@ -128,9 +128,16 @@ impl FilterReport {
         if self.over_design {
             writeln!(
                 out,
-                "\nThis filter holds more keys than its design: build it \
-                 again with\n--items {} or more.",
-                count_f64(self.estimated_items)
+                "\n{}",
+                wrap(
+                    &format!(
+                        "This filter holds more keys than its design: build \
+                         it again with --items {} or more.",
+                        self.estimated_items.round()
+                    ),
+                    0,
+                    0
+                )
             )?;
         }
         Ok(())
@@ -160,13 +167,42 @@ impl FilterReport {
     }
 }
 
-/// Writes one row of a table.
+/// Writes one row of a table, wrapped at words.
 pub(crate) fn row(
     out: &mut impl Write,
     name: &str,
     value: &str,
 ) -> Result<()> {
-    Ok(writeln!(out, "{name:<16}{value}")?)
+    const INDENT: usize = 16;
+    let text = wrap(value, INDENT, INDENT);
+    Ok(writeln!(out, "{name:<INDENT$}{text}")?)
+}
+
+/// Width of all tables and paragraphs, in columns.
+pub(crate) const COLUMNS: usize = 80;
+
+/// Breaks `text` at spaces into lines of at most `COLUMNS`. The first line
+/// starts at column `column`, the others are indented by `indent`. A longer
+/// word has a line of its own.
+pub(crate) fn wrap(text: &str, column: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut used = column;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if !out.is_empty() {
+            if used + 1 + width <= COLUMNS {
+                out.push(' ');
+                used += 1;
+            } else {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                used = indent;
+            }
+        }
+        out.push_str(word);
+        used += width;
+    }
+    out
 }
 
 /// Bar chart of blocks by load.
@@ -287,17 +323,23 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// Formats a rate in at most 9 columns: 1.0000 % or 1.000e-6.
+pub(crate) fn short_rate(rate: f64) -> String {
+    match rate {
+        ..=0.0 => "none".into(),
+        0.0..1e-4 => format!("{rate:.3e}"),
+        _ => format!("{:.4} %", rate * 100.0),
+    }
+}
+
 /// Formats a rate as a percentage with its reciprocal: 1.0000 % (1 in 100).
 pub(crate) fn rate(rate: f64) -> String {
-    if rate <= 0.0 {
-        return "none".into();
-    }
-    let percent = rate * 100.0;
+    let short = short_rate(rate);
     let one_in = 1.0 / rate;
-    if percent >= 0.01 {
-        format!("{percent:.4} % (1 in {one_in:.0})")
-    } else {
-        format!("{rate:.3e} (1 in {one_in:.3e})")
+    match rate {
+        ..=0.0 => short,
+        0.0..1e-4 => format!("{short} (1 in {one_in:.3e})"),
+        _ => format!("{short} (1 in {one_in:.0})"),
     }
 }
 
@@ -324,6 +366,21 @@ mod tests {
         }
         assert_eq!((bar(0, 9), bar(1, 10_000), bar(9, 9)), (0, 1, 40));
         assert_eq!(bar(u64::MAX, u64::MAX), 40);
+    }
+
+    #[test]
+    fn text_is_wrapped_at_words() {
+        assert_eq!(wrap("", 16, 4), "");
+        assert_eq!(wrap("one  two", 0, 4), "one  two");
+        let word = "x".repeat(39);
+        let text = format!("{word} {word} {word}");
+        assert_eq!(wrap(&text, 1, 2), format!("{word} {word}\n  {word}"));
+        assert_eq!(wrap(&text, 2, 2), text.replace(' ', "\n  "));
+        let long = "x".repeat(100);
+        assert_eq!(
+            wrap(&format!("a {long} b"), 0, 1),
+            format!("a\n {long}\n b")
+        );
     }
 
     #[test]

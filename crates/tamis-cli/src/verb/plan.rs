@@ -9,7 +9,7 @@ use tamis_theory::{Prediction, split, standard};
 use super::default_kind::{self, Prefer};
 use super::{BlockArgs, SizeArgs, parse_items};
 use crate::failure::{Exit, Result};
-use crate::report::{JsonArgs, count, print_json, rate, size};
+use crate::report::{JsonArgs, count, print_json, short_rate, size, wrap};
 
 /// Compare the memory, rate and reads of all kinds of filters
 ///
@@ -374,42 +374,39 @@ impl Comparison {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "{} keys, {:.0} % of lookups miss\n",
+            "{} keys, {:.0} % of lookups miss; reads are blocks per lookup\n",
             count(self.items),
             100.0 * self.miss_share
         )?;
         writeln!(
             out,
-            "{:<19}{:>9}{:>13}  {:<28}{:>6}{:>8}{:>8}  {:<8}merge",
-            "kind",
-            "bits/key",
-            "memory",
-            "false positives",
-            "hit",
-            "miss",
-            "mean",
-            "remove",
+            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}  merge",
+            "", "", "", "false", "reads", "reads", "reads"
+        )?;
+        writeln!(
+            out,
+            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}",
+            "kind", "bits/key", "memory", "positives", "hit", "miss", "mean"
         )?;
         for candidate in &self.candidates {
-            let yes = |yes| if yes { "yes" } else { "no" };
             writeln!(
                 out,
-                "{:<19}{:>9.3}{:>13}  {:<28}{:>6.2}{:>8.4}{:>8.4}  {:<8}{}",
+                "{:<18}{:>9.3}{:>12}{:>11}{:>7.2}{:>8.4}{:>8.4}  {}",
                 candidate.name(),
                 candidate.bits_per_key,
                 size(candidate.bytes),
-                rate(candidate.fpr),
+                short_rate(candidate.fpr),
                 candidate.reads_hit,
                 candidate.reads_miss,
                 candidate.reads,
-                yes(candidate.removable),
-                yes(candidate.mergeable),
+                if candidate.mergeable { "yes" } else { "no" },
             )?;
         }
         let Self { recommended, options, reason, .. } = self;
-        writeln!(out, "\nRecommended: {recommended} ({options}). {reason}")?;
+        let text = format!("Recommended: {recommended} ({options}). {reason}");
+        writeln!(out, "\n{}", wrap(&text, 0, 0))?;
         for note in &self.notes {
-            writeln!(out, "  not {note}")?;
+            writeln!(out, "  not {}", wrap(note, 6, 6))?;
         }
         Ok(())
     }

@@ -1,28 +1,28 @@
-//! Arguments that make no sense.
+//! Invalid arguments.
 
-use crate::support::{KINDS, Lab, Run};
+use crate::support::{KINDS, ProgramRun, TestDir};
 
-/// Status 2, a message, no output, no file.
+/// Asserts exit status 2, a message, no output and no new file.
 #[track_caller]
-fn nonsense(lab: &Lab, arguments: &str) {
-    let before = lab.files();
-    let run = lab.run(arguments);
+fn assert_invalid(dir: &TestDir, arguments: &str) {
+    let before = dir.files();
+    let run = dir.run(arguments);
     run.status(2);
     assert!(run.out.is_empty(), "{run:?}");
     assert!(!run.err.trim().is_empty(), "{run:?}");
-    assert_eq!(lab.files(), before, "{run:?}");
+    assert_eq!(dir.files(), before, "{run:?}");
 }
 
-fn lab() -> Lab {
-    let lab = Lab::new();
-    lab.write("keys", "apple\npear\n");
-    lab.run("build keys -o good --fpr 0.01").done();
-    lab
+fn dir() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("keys", "apple\npear\n");
+    dir.run("build keys -o good --fpr 0.01").success();
+    dir
 }
 
 #[test]
-fn sizes_that_are_none() {
-    let lab = lab();
+fn invalid_sizes_are_refused() {
+    let dir = dir();
     let rates = [
         "0", "1", "nan", "NaN", "-1", "=-1", "=-0.5", "inf", "1.5", "100%",
         "0%", "=", "x", "1e-300", "1e-16",
@@ -34,9 +34,12 @@ fn sizes_that_are_none() {
             format!("--fpr {rate}")
         };
         for kind in KINDS {
-            nonsense(&lab, &format!("build keys -o new --kind {kind} {rate}"));
+            assert_invalid(
+                &dir,
+                &format!("build keys -o new --kind {kind} {rate}"),
+            );
         }
-        nonsense(&lab, &format!("plan --items 1000 {rate}"));
+        assert_invalid(&dir, &format!("plan --items 1000 {rate}"));
     }
     let memory =
         ["0", "=0", "inf", "nan", "-1", "=-1", "x", "1e9", "1e-9", "="];
@@ -46,12 +49,12 @@ fn sizes_that_are_none() {
         } else {
             format!("--bits-per-key {bits}")
         };
-        nonsense(&lab, &format!("build keys -o new {bits}"));
-        nonsense(&lab, &format!("plan --items 1000 {bits}"));
+        assert_invalid(&dir, &format!("build keys -o new {bits}"));
+        assert_invalid(&dir, &format!("plan --items 1000 {bits}"));
     }
     for size in ["", "--fpr 0.01 --bits-per-key 10"] {
-        nonsense(&lab, &format!("build keys -o new {size}"));
-        nonsense(&lab, &format!("plan --items 1000 {size}"));
+        assert_invalid(&dir, &format!("build keys -o new {size}"));
+        assert_invalid(&dir, &format!("plan --items 1000 {size}"));
     }
     for items in ["-1", "=-1", "1.5", "x", "nan", "1e30", "=", "2e-1"] {
         let items = if items.starts_with('=') {
@@ -59,38 +62,38 @@ fn sizes_that_are_none() {
         } else {
             format!("--items {items}")
         };
-        nonsense(&lab, &format!("build keys -o new --fpr 0.01 {items}"));
-        nonsense(&lab, &format!("plan --fpr 0.01 {items}"));
+        assert_invalid(&dir, &format!("build keys -o new --fpr 0.01 {items}"));
+        assert_invalid(&dir, &format!("plan --fpr 0.01 {items}"));
     }
-    nonsense(&lab, "plan --fpr 0.01");
+    assert_invalid(&dir, "plan --fpr 0.01");
     for share in ["2", "=-1", "nan", "x"] {
         let share = share.trim_start_matches('=');
-        nonsense(
-            &lab,
+        assert_invalid(
+            &dir,
             &format!("plan --items 9 --fpr 0.01 --miss-share={share}"),
         );
     }
 }
 
-/// More memory than any machine has is refused, in words.
+/// Sizes beyond the address space are refused with a message.
 #[test]
-fn sizes_beyond_memory() {
-    let lab = lab();
+fn sizes_beyond_memory_are_refused() {
+    let dir = dir();
     for items in ["1e15", "9e15", "18446744073709551615"] {
         for kind in KINDS {
-            let message = lab.refused(&format!(
+            let message = dir.refused(&format!(
                 "build keys -o new --fpr 0.01 --items {items} --kind {kind}"
             ));
             assert!(message.contains("cannot allocate"), "{message}");
         }
     }
-    // To plan for it costs nothing.
-    lab.run("plan --items 18446744073709551615 --fpr 0.01 --json").json();
+    // `plan` allocates nothing.
+    dir.run("plan --items 18446744073709551615 --fpr 0.01 --json").json();
 }
 
 #[test]
-fn settings_that_do_not_exist() {
-    let lab = lab();
+fn invalid_settings_are_refused() {
+    let dir = dir();
     for setting in [
         "--kind quotient-of-nothing",
         "--kind=",
@@ -127,18 +130,21 @@ fn settings_that_do_not_exist() {
         "--key apple",
         "--fpr 0.02",
     ] {
-        nonsense(&lab, &format!("build keys -o new --fpr 0.01 {setting}"));
+        assert_invalid(
+            &dir,
+            &format!("build keys -o new --fpr 0.01 {setting}"),
+        );
     }
-    // The widest seeds that fit are taken.
+    // The largest valid seeds are accepted.
     let wide = "--seed 0xffffffffffffffff";
-    lab.run(&format!("build keys -o wide --fpr 0.01 {wide}")).done();
+    dir.run(&format!("build keys -o wide --fpr 0.01 {wide}")).success();
     let wide = "--hash siphash --seed 0xffffffffffffffffffffffffffffffff";
-    lab.run(&format!("build keys -o wider --fpr 0.01 {wide}")).done();
+    dir.run(&format!("build keys -o wider --fpr 0.01 {wide}")).success();
 }
 
 #[test]
-fn commands_that_say_too_little_or_too_much() {
-    let lab = lab();
+fn missing_and_conflicting_arguments_are_refused() {
+    let dir = dir();
     for arguments in [
         "",
         "frobnicate",
@@ -167,13 +173,13 @@ fn commands_that_say_too_little_or_too_much() {
         "info good good",
         "verify",
     ] {
-        nonsense(&lab, arguments);
+        assert_invalid(&dir, arguments);
     }
 }
 
 #[test]
-fn keys_that_their_format_cannot_hold() {
-    let lab = lab();
+fn keys_invalid_in_their_format_are_refused() {
+    let dir = dir();
     for arguments in [
         ["--key", "two\nlines", "--key-format", "lines"],
         ["--key", "fa\nde", "--key-format", "hex"],
@@ -184,6 +190,6 @@ fn keys_that_their_format_cannot_hold() {
     ] {
         let all = ["build", "-o", "new", "--fpr", "0.01"];
         let all = all.into_iter().chain(arguments);
-        Run::of(&mut lab.command_with(all), None).refused();
+        ProgramRun::new(&mut dir.command_with(all), None).refused();
     }
 }

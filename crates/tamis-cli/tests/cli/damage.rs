@@ -1,15 +1,15 @@
-//! Files that are not, or no longer, filters.
+//! Damaged filters and other files.
 
-use crate::support::{KINDS, Lab, Run, header, lines};
+use crate::support::{KINDS, ProgramRun, TestDir, header, lines};
 
-fn verify(lab: &Lab) -> Run {
-    let run = lab.run("verify bad");
+fn verify(dir: &TestDir) -> ProgramRun {
+    let run = dir.run("verify bad");
     assert!(run.out.is_empty(), "{run:?}");
     run
 }
 
-/// No verb makes a file or an answer out of `bad`; the messages.
-fn refused_by_all(lab: &Lab) -> Vec<String> {
+/// Asserts that every verb refuses `bad`; returns the messages.
+fn refused_by_all(dir: &TestDir) -> Vec<String> {
     [
         "query bad keys",
         "query -c bad keys",
@@ -24,30 +24,30 @@ fn refused_by_all(lab: &Lab) -> Vec<String> {
         "grow bad",
         "grow bad -o out",
     ]
-    .map(|command| lab.refused(command))
+    .map(|command| dir.refused(command))
     .into()
 }
 
-fn lab(kind: &str) -> Lab {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 2_000));
-    lab.run(&format!("build keys -o good --fpr 0.01 --kind {kind}")).done();
-    lab
+fn dir(kind: &str) -> TestDir {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 2_000));
+    dir.run(&format!("build keys -o good --fpr 0.01 --kind {kind}")).success();
+    dir
 }
 
 #[test]
-fn a_damaged_payload_is_found_and_never_passed_on() {
+fn damaged_payload_is_found_and_never_copied() {
     for kind in KINDS {
-        let lab = lab(kind);
-        let good = lab.read("good");
+        let dir = dir(kind);
+        let good = dir.read("good");
         let header = header(&good);
         for at in [header, header + good.len() / 2, good.len() - 1] {
             let at = at.min(good.len() - 1);
             for mask in [1, 0x80, 0xff] {
                 let mut bytes = good.clone();
                 bytes[at] ^= mask;
-                lab.write("bad", &bytes);
-                let message = verify(&lab).status(1).one_line();
+                dir.write("bad", &bytes);
+                let message = verify(&dir).status(1).message();
                 assert!(message.contains("bad: checksum"), "{message}");
                 for command in [
                     "add bad keys",
@@ -57,112 +57,111 @@ fn a_damaged_payload_is_found_and_never_passed_on() {
                     "fold bad -o out",
                     "grow bad",
                 ] {
-                    let message = lab.refused(command);
+                    let message = dir.refused(command);
                     assert!(message.contains("bad: checksum"), "{message}");
                 }
-                // Opened in constant time, so answered: perhaps wrongly,
-                // never with a crash.
-                assert_eq!(lab.run("query -c bad keys").status(0).err, "");
-                lab.run("info --json bad").json();
+                // `query` and `info` open in constant time without
+                // verifying: results may be wrong, without a crash.
+                assert_eq!(dir.run("query -c bad keys").status(0).err, "");
+                dir.run("info --json bad").json();
             }
         }
     }
 }
 
 #[test]
-fn a_damaged_header_is_found_by_everyone() {
+fn damaged_header_is_found_by_every_verb() {
     for kind in KINDS {
-        let lab = lab(kind);
-        let good = lab.read("good");
-        // Every field: magic, version, kind, hash, flags, seed, lengths,
-        // counts, rate, geometry, section table, checksum.
+        let dir = dir(kind);
+        let good = dir.read("good");
+        // Offsets in every field: magic, version, kind, hash, flags, seed,
+        // lengths, counts, rate, geometry, section table, checksum.
         let header = header(&good);
         for at in (0..header).step_by(5).chain(header - 8..header) {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << (at % 8);
-            lab.write("bad", &bytes);
-            let message = verify(&lab).status(1).one_line();
+            dir.write("bad", &bytes);
+            let message = verify(&dir).status(1).message();
             assert!(message.contains("bad:"), "{message}");
-            let message = lab.refused("info bad");
+            let message = dir.refused("info bad");
             assert!(message.contains("bad:"), "{message}");
-            lab.refused("add bad keys");
+            dir.refused("add bad keys");
         }
         let mut bytes = good;
         bytes[40] ^= 1;
-        lab.write("bad", &bytes);
-        for message in refused_by_all(&lab) {
+        dir.write("bad", &bytes);
+        for message in refused_by_all(&dir) {
             assert!(message.contains("bad: checksum"), "{message}");
         }
     }
 }
 
 #[test]
-fn cut_and_grown_files_are_refused() {
-    let lab = lab("blocked");
-    let good = lab.read("good");
+fn truncated_and_extended_files_are_refused() {
+    let dir = dir("blocked");
+    let good = dir.read("good");
     let len = good.len();
     for cut in [0, 1, 7, 8, 63, 80, 127, 128, 129, len / 2, len - 1] {
-        lab.write("bad", &good[..cut]);
-        verify(&lab).status(1).one_line();
-        refused_by_all(&lab);
+        dir.write("bad", &good[..cut]);
+        verify(&dir).status(1).message();
+        refused_by_all(&dir);
     }
     for more in [1, 64, 4096] {
         let mut bytes = good.clone();
         bytes.resize(len + more, 0);
-        lab.write("bad", &bytes);
-        verify(&lab).status(1).one_line();
-        for message in refused_by_all(&lab) {
+        dir.write("bad", &bytes);
+        verify(&dir).status(1).message();
+        for message in refused_by_all(&dir) {
             assert!(message.contains(&format!("{len}")), "{message}");
         }
     }
 }
 
 #[test]
-fn other_files_are_told_apart() {
-    let lab = lab("split");
+fn other_files_are_refused() {
+    let dir = dir("split");
     for other in ["", "word", "a text file\n", &"text\n".repeat(1000)] {
-        lab.write("bad", other);
-        verify(&lab).status(1).one_line();
-        for message in refused_by_all(&lab) {
-            let fair = message.contains("not a tamis file")
+        dir.write("bad", other);
+        verify(&dir).status(1).message();
+        for message in refused_by_all(&dir) {
+            let expected = message.contains("not a tamis file")
                 || other.len() < 8 && message.contains("too short");
-            assert!(fair, "{other:?}: {message}");
+            assert!(expected, "{other:?}: {message}");
         }
     }
-    lab.write("bad", [0; 1 << 16]);
-    refused_by_all(&lab);
+    dir.write("bad", [0; 1 << 16]);
+    refused_by_all(&dir);
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
-    let lab = lab("bloom");
-    // Missing.
-    for message in refused_by_all(&lab) {
+fn unreadable_files_are_refused() {
+    let dir = dir("bloom");
+    // Missing file.
+    for message in refused_by_all(&dir) {
         assert!(message.contains("bad: "), "{message}");
     }
-    verify(&lab).refused();
-    lab.refused("build missing -o out --fpr 0.01");
-    lab.refused("query good missing");
-    lab.refused("query good keys missing");
-    // A directory.
-    std::fs::create_dir(lab.path("bad")).unwrap();
-    for message in refused_by_all(&lab) {
+    verify(&dir).refused();
+    dir.refused("build missing -o out --fpr 0.01");
+    dir.refused("query good missing");
+    dir.refused("query good keys missing");
+    // Directory.
+    std::fs::create_dir(dir.path("bad")).unwrap();
+    for message in refused_by_all(&dir) {
         assert!(message.contains("bad: not a regular file"), "{message}");
     }
-    verify(&lab).refused();
-    lab.refused("build bad -o out --fpr 0.01");
-    lab.refused("query good bad");
-    lab.refused("query -c good bad");
+    verify(&dir).refused();
+    dir.refused("build bad -o out --fpr 0.01");
+    dir.refused("query good bad");
+    dir.refused("query -c good bad");
 }
 
-/// A message stays one line whatever the file is called.
 #[cfg(unix)]
 #[test]
-fn names_with_line_ends_keep_to_one_line() {
-    let lab = Lab::new();
-    let mut command = lab.command_with(["info", "no\nsuch\nfile"]);
-    Run::of(&mut command, None).refused();
-    lab.write("two\nlines", "text");
-    let mut command = lab.command_with(["verify", "two\nlines"]);
-    Run::of(&mut command, None).status(1).one_line();
+fn line_ends_in_paths_keep_messages_on_one_line() {
+    let dir = TestDir::new();
+    let mut command = dir.command_with(["info", "no\nsuch\nfile"]);
+    ProgramRun::new(&mut command, None).refused();
+    dir.write("two\nlines", "text");
+    let mut command = dir.command_with(["verify", "two\nlines"]);
+    ProgramRun::new(&mut command, None).status(1).message();
 }

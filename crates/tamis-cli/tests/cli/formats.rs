@@ -1,38 +1,38 @@
-//! How keys are cut out of bytes, whatever way those come.
+//! Key formats, from files and pipes.
 
-use crate::support::{KINDS, Lab, expected, integers, lines, number};
+use crate::support::{KINDS, TestDir, expected, integers, lines, number};
 
 type Keys = Vec<Vec<u8>>;
 
-/// Builds from `input` in every way there is and compares with the filter
-/// the library makes of `keys`; then asks for them.
+/// Builds from `input` as a file and as a pipe, with and without `--items`,
+/// compares with the filter of the library for `keys`, then queries them.
 fn check(format: &str, input: &[u8], keys: &Keys) {
-    let lab = Lab::new();
-    lab.write("keys", input);
+    let dir = TestDir::new();
+    dir.write("keys", input);
     let what = String::from_utf8_lossy(&input[..input.len().min(60)]);
     let what = format!("{format}: {what:?}");
     let want = expected("tinyset", keys, 0.001);
     let settings = format!("--fpr 0.001 --key-format {format} --force -o f");
     let items = keys.len();
 
-    lab.run(&format!("build keys {settings}")).done();
-    assert!(lab.read("f") == want, "{what} counted");
-    lab.run(&format!("build keys {settings} --items {items}")).done();
-    assert!(lab.read("f") == want, "{what} with --items");
-    lab.feed(&format!("build {settings}"), input).done();
-    assert!(lab.read("f") == want, "{what} spooled");
-    lab.feed(&format!("build - {settings} --items {items}"), input).done();
-    assert!(lab.read("f") == want, "{what} from a pipe with --items");
+    dir.run(&format!("build keys {settings}")).success();
+    assert!(dir.read("f") == want, "{what} counted");
+    dir.run(&format!("build keys {settings} --items {items}")).success();
+    assert!(dir.read("f") == want, "{what} with --items");
+    dir.feed(&format!("build {settings}"), input).success();
+    assert!(dir.read("f") == want, "{what} spooled");
+    dir.feed(&format!("build - {settings} --items {items}"), input).success();
+    assert!(dir.read("f") == want, "{what} from a pipe with --items");
 
     let status = i32::from(keys.is_empty());
     let format = format!("--key-format {format}");
-    let query = lab.run(&format!("query f keys {format}"));
+    let query = dir.run(&format!("query f keys {format}"));
     query.status(status);
-    // What was written, with a last delimiter that may have been missing.
+    // The output is the input; a missing last delimiter may be added.
     assert!(query.out.starts_with(input), "{what} printed");
     assert!(query.out.len() <= input.len() + 1, "{what} printed");
-    lab.run(&format!("query -v f keys {format}")).nothing();
-    let run = lab.run(&format!("query -c f keys {format}"));
+    dir.run(&format!("query -v f keys {format}")).no_match();
+    let run = dir.run(&format!("query -c f keys {format}"));
     assert_eq!(run.text(), format!("{items}\n"), "{what}");
 }
 
@@ -42,7 +42,7 @@ fn check_text(format: &str, input: &str, keys: &[&str]) {
 }
 
 #[test]
-fn lines_end_where_people_think() {
+fn lines_split_at_line_ends() {
     check_text("lines", "", &[]);
     check_text("lines", "a\n", &["a"]);
     check_text("lines", "a\nb", &["a", "b"]);
@@ -56,14 +56,14 @@ fn lines_end_where_people_think() {
 }
 
 #[test]
-fn nul_ends_keep_everything_else() {
+fn nul_keys_keep_all_other_bytes() {
     check_text("nul", "", &[]);
     check_text("nul", "a\nb\0c\r\0", &["a\nb", "c\r"]);
     check_text("nul", "\0\0d", &["", "", "d"]);
 }
 
 #[test]
-fn integers_are_eight_bytes() {
+fn u64le_keys_are_eight_bytes() {
     check("u64le", b"", &vec![]);
     check("u64le", &[0; 8], &vec![vec![0; 8]]);
     check(
@@ -74,35 +74,39 @@ fn integers_are_eight_bytes() {
 }
 
 #[test]
-fn hex_is_the_bytes_it_stands_for() {
+fn hex_keys_are_decoded() {
     check("hex", b"", &vec![]);
     check(
         "hex",
         b"00fF\r\nAb\n\n0a",
         &vec![vec![0, 255], vec![0xab], vec![], vec![10]],
     );
-    let lab = Lab::new();
-    lab.run("build -k 6170706c65 --key-format hex -o f --fpr 1e-9").done();
-    lab.run("query -q f -k apple").done();
-    lab.run("build -k 513 --key-format u64le -o g --fpr 1e-9").done();
-    lab.run("query -q g -k 0102000000000000 --key-format hex").done();
+    let dir = TestDir::new();
+    dir.run("build -k 6170706c65 --key-format hex -o f --fpr 1e-9").success();
+    dir.run("query -q f -k apple").success();
+    dir.run("build -k 513 --key-format u64le -o g --fpr 1e-9").success();
+    dir.run("query -q g -k 0102000000000000 --key-format hex").success();
     for bad in ["0", "zz", "0x00", "00 ff", "é"] {
-        lab.write("bad", bad);
+        dir.write("bad", bad);
         let message =
-            lab.refused("build bad -o h --fpr 0.01 --key-format hex");
+            dir.refused("build bad -o h --fpr 0.01 --key-format hex");
         assert!(message.contains("bad: key 1:"), "{message}");
     }
 }
 
-/// Input is read in pieces; a key may be longer than any of them, and may
-/// begin or end anywhere in them.
+/// Keys longer than a chunk, and keys that begin or end at any offset of it.
 #[test]
-fn keys_of_every_length_survive_the_reading() {
-    const PIECE: usize = 1 << 18;
+fn keys_across_chunks_are_read_completely() {
+    const CHUNK_BYTES: usize = 1 << 18;
     let long = |len: usize| vec![b'k'; len];
-    for len in
-        [PIECE - 2, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE - 1, 3 * PIECE]
-    {
+    for len in [
+        CHUNK_BYTES - 2,
+        CHUNK_BYTES - 1,
+        CHUNK_BYTES,
+        CHUNK_BYTES + 1,
+        2 * CHUNK_BYTES - 1,
+        3 * CHUNK_BYTES,
+    ] {
         for before in [0, 1, 7] {
             for ended in [true, false] {
                 let mut keys: Keys = vec![];
@@ -117,16 +121,16 @@ fn keys_of_every_length_survive_the_reading() {
                 if ended {
                     input.push(b'\n');
                 }
-                let lab = Lab::new();
-                lab.feed("build -o f --fpr 0.001", &input).done();
+                let dir = TestDir::new();
+                dir.feed("build -o f --fpr 0.001", &input).success();
                 assert!(
-                    lab.read("f") == expected("tinyset", &keys, 0.001),
+                    dir.read("f") == expected("tinyset", &keys, 0.001),
                     "{before} bytes, then {len}, ended: {ended}"
                 );
             }
         }
     }
-    // Longer than a mebibyte, several of them, between short ones.
+    // Several keys above 1 MiB between short ones.
     let keys: Keys = (0..9)
         .map(|i| match i % 3 {
             0 => long((1 << 20) + 12_345 * i),
@@ -142,7 +146,7 @@ fn keys_of_every_length_survive_the_reading() {
 }
 
 #[test]
-fn many_keys_of_many_lengths() {
+fn many_keys_are_read_in_every_format() {
     let input = lines(1, 120_000);
     let keys: Keys = input.lines().map(Vec::from).collect();
     check("lines", input.as_bytes(), &keys);
@@ -157,27 +161,27 @@ fn many_keys_of_many_lengths() {
 }
 
 #[test]
-fn no_keys_make_a_filter_that_knows_none() {
-    let lab = Lab::new();
-    lab.write("empty", "");
-    lab.write("some", lines(1, 1000));
+fn filters_without_keys_match_nothing() {
+    let dir = TestDir::new();
+    dir.write("empty", "");
+    dir.write("some", lines(1, 1000));
     for kind in KINDS {
         let build =
             format!("build empty -o {kind} --fpr 0.01 --kind {kind} --json");
-        let report = lab.run(&build).json();
+        let report = dir.run(&build).json();
         assert_eq!(report["items"], 0);
         assert_eq!(report["bits_per_key"], serde_json::Value::Null);
-        lab.run(&format!("query {kind} some")).nothing();
-        lab.run(&format!("query {kind} empty")).nothing();
-        lab.run(&format!("query -v {kind} empty")).nothing();
-        assert_eq!(lab.count(&format!("-v {kind} some")), 1000);
-        lab.run(&format!("verify {kind}")).done();
-        lab.run(&format!("info {kind}")).done();
-        let before = lab.read(kind);
-        lab.run(&format!("add {kind} empty")).done();
-        assert!(lab.read(kind) == before, "{kind}");
-        lab.run(&format!("add {kind} some")).done();
-        lab.run(&format!("query -v {kind} some")).nothing();
-        assert_eq!(lab.info(kind)["over_design"], true);
+        dir.run(&format!("query {kind} some")).no_match();
+        dir.run(&format!("query {kind} empty")).no_match();
+        dir.run(&format!("query -v {kind} empty")).no_match();
+        assert_eq!(dir.count(&format!("-v {kind} some")), 1000);
+        dir.run(&format!("verify {kind}")).success();
+        dir.run(&format!("info {kind}")).success();
+        let before = dir.read(kind);
+        dir.run(&format!("add {kind} empty")).success();
+        assert!(dir.read(kind) == before, "{kind}");
+        dir.run(&format!("add {kind} some")).success();
+        dir.run(&format!("query -v {kind} some")).no_match();
+        assert_eq!(dir.info(kind)["over_design"], true);
     }
 }

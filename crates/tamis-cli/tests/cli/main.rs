@@ -1,7 +1,6 @@
-//! The command line from outside: what a shell sees of `tamis`.
+//! Tests that run the `tamis` program.
 //!
-//! One test crate with a module per theme, so that the binary is linked
-//! against once.
+//! One test crate with a module per theme: linked once.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod arguments;

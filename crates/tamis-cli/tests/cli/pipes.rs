@@ -1,19 +1,19 @@
-//! Readers who leave, disks that are full.
+//! Closed pipes, slow input, full disks.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Lab, Run, lines};
+use crate::support::{ProgramRun, TestDir, lines};
 
-fn lab() -> Lab {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 100_000));
-    lab.run("build keys -o f --fpr 0.01").done();
-    lab
+fn dir() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 100_000));
+    dir.run("build keys -o f --fpr 0.01").success();
+    dir
 }
 
-/// Exit status and messages, or a panic if it does not end.
+/// Exit status and messages; panics after 20 seconds.
 fn end(mut child: Child) -> (Option<i32>, String) {
     let start = Instant::now();
     let status = loop {
@@ -31,11 +31,11 @@ fn end(mut child: Child) -> (Option<i32>, String) {
     (status.code(), err)
 }
 
-/// As in `tamis query f keys | head -1`.
+/// `tamis query f keys | head -1`.
 #[test]
-fn a_reader_may_leave_early() {
-    let lab = lab();
-    let mut child = lab
+fn closed_stdout_after_the_first_line_is_no_error() {
+    let dir = dir();
+    let mut child = dir
         .command("query f keys")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -49,12 +49,12 @@ fn a_reader_may_leave_early() {
     assert_eq!(end(child), (Some(0), String::new()));
 }
 
-/// The reader is gone before the first byte: the input comes after that.
+/// The pipe is closed before the input is written.
 #[test]
-fn a_reader_may_never_have_been() {
-    let lab = lab();
+fn closed_stdout_before_the_first_byte_is_no_error() {
+    let dir = dir();
     for arguments in ["query f", "query -c f", "query --json f"] {
-        let mut child = lab
+        let mut child = dir
             .command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -71,11 +71,10 @@ fn a_reader_may_never_have_been() {
     }
 }
 
-/// `-q` answers at the first member and does not wait for the rest.
 #[test]
 fn quiet_stops_at_the_first_member() {
-    let lab = lab();
-    let mut child = lab
+    let dir = dir();
+    let mut child = dir
         .command("query -q f")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -83,24 +82,24 @@ fn quiet_stops_at_the_first_member() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Not ended: whoever waits for the end waits for ever.
-    let _ = stdin.write_all(&lab.read("keys"));
+    // The pipe stays open: waiting for its end would not return.
+    let _ = stdin.write_all(&dir.read("keys"));
     assert_eq!(end(child), (Some(0), String::new()));
     drop(stdin);
 }
 
-/// A pipe is no filter, and asking must not wait for someone to write to it.
+/// Opening a pipe as a filter must not wait for a writer.
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_place_of_a_filter_is_refused_at_once() {
-    let lab = Lab::new();
+fn pipe_as_a_filter_is_refused_immediately() {
+    let dir = TestDir::new();
     let made =
-        std::process::Command::new("mkfifo").arg(lab.path("pipe")).status();
+        std::process::Command::new("mkfifo").arg(dir.path("pipe")).status();
     assert!(made.unwrap().success());
     for verb in
         ["info", "verify", "query -k a", "add -k a", "remove -k a", "grow"]
     {
-        let child = lab
+        let child = dir
             .command(&format!("{verb} pipe"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -112,10 +111,10 @@ fn a_pipe_in_place_of_a_filter_is_refused_at_once() {
     }
 }
 
-/// What can be refused before the keys are read is: they may take hours.
+/// Reading the keys may take hours.
 #[test]
-fn refusals_do_not_wait_for_the_keys() {
-    let lab = lab();
+fn invalid_arguments_are_refused_before_keys_are_read() {
+    let dir = dir();
     for arguments in [
         "build -o f --fpr 0.01",
         "build -o new --fpr 1e-16",
@@ -129,7 +128,7 @@ fn refusals_do_not_wait_for_the_keys() {
         "remove keys",
         "remove f",
     ] {
-        let mut child = lab
+        let mut child = dir
             .command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -140,16 +139,15 @@ fn refusals_do_not_wait_for_the_keys() {
         let (status, err) = end(child);
         assert_eq!(status, Some(2), "{arguments}: {err}");
         assert_eq!(err.lines().count(), 1, "{arguments}: {err}");
-        // Open until here: there never was an end of the input.
+        // Open until here: the input never ended.
         drop(stdin);
     }
 }
 
-/// A full disk is an error, and is told.
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_an_error() {
-    let lab = lab();
+fn full_disk_is_an_error() {
+    let dir = dir();
     for arguments in [
         "query f keys",
         "query -c f keys",
@@ -162,7 +160,7 @@ fn output_that_cannot_be_written_is_an_error() {
     ] {
         let full =
             std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let child = lab
+        let child = dir
             .command(arguments)
             .stdout(Stdio::from(full))
             .stderr(Stdio::piped())
@@ -174,13 +172,12 @@ fn output_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// Progress is for terminals: nothing but messages goes to a pipe.
 #[test]
-fn nothing_is_drawn_into_a_pipe() {
-    let lab = lab();
-    lab.write("large", lines(2, 600_000));
-    let mut command = lab.command("build large -o g --fpr 0.01 --threads 1");
+fn progress_is_not_drawn_into_a_pipe() {
+    let dir = dir();
+    dir.write("large", lines(2, 600_000));
+    let mut command = dir.command("build large -o g --fpr 0.01 --threads 1");
     command.env("TERM", "xterm-256color");
-    let run = Run::of(&mut command, None);
-    assert!(!run.done().text().contains('\x1b'), "{run:?}");
+    let run = ProgramRun::new(&mut command, None);
+    assert!(!run.success().text().contains('\x1b'), "{run:?}");
 }

@@ -1,24 +1,24 @@
-//! What `info` and `plan` say.
+//! Reports of info and plan.
 
 use serde_json::Value;
 use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Prediction, blocked, split, standard};
 
-use crate::support::{KINDS, Lab, agree, header, lines};
+use crate::support::{KINDS, TestDir, agree, header, lines};
 
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
-fn info_tells_all_there_is() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 30_000));
+fn info_has_every_field() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 30_000));
     for kind in KINDS {
-        let build = lab.run(&format!(
+        let build = dir.run(&format!(
             "build keys -o {kind} --kind {kind} --fpr 0.01 --seed 77 --json"
         ));
-        let info = lab.info(kind);
+        let info = dir.info(kind);
         agree(&build.json(), &info);
         for name in [
             "kind",
@@ -45,7 +45,7 @@ fn info_tells_all_there_is() {
         assert_eq!(info["items"], 30_000);
         assert_eq!(info["design_items"], 30_000);
         assert_eq!(info["over_design"], false);
-        let file = lab.read(kind);
+        let file = dir.read(kind);
         let bytes = file.len();
         assert_eq!(info["bytes"], bytes);
 
@@ -56,19 +56,19 @@ fn info_tells_all_there_is() {
             _ => tinyset::for_fpr(Block::new(512, 64), 0.01),
         };
         let design = design.unwrap();
-        // Kept to seven digits.
+        // Stored with seven digits.
         close(&info["design_fpr"], design.fpr, 1e-7);
-        // Whole blocks, an even number of them: two in some 590.
+        // Rounded up to an even number of blocks: 2 in about 590.
         close(&info["bits_per_key"], design.bits_per_key, 0.004);
         let blocks = bytes - header(&file);
-        let header_apart = blocks as f64 * 8.0 / 30_000.0;
-        close(&info["bits_per_key"], header_apart, 1e-9);
+        let without_header = blocks as f64 * 8.0 / 30_000.0;
+        close(&info["bits_per_key"], without_header, 1e-9);
         close(&info["expected_fpr"], 0.01, 0.05);
         close(&info["reads_hit"], design.reads_hit, 1e-9);
         close(&info["reads_miss"], design.reads_miss, 0.02);
 
-        let table = lab.run(&format!("info {kind}"));
-        let table = table.done().text();
+        let table = dir.run(&format!("info {kind}"));
+        let table = table.success().text();
         for part in [kind, "30,000", "xxh3", "seed 77"] {
             assert!(table.contains(part), "{part}: {table}");
         }
@@ -85,62 +85,63 @@ fn close(value: &Value, expected: f64, relative: f64) {
 }
 
 #[test]
-fn a_filter_over_its_design_says_so() {
-    let lab = Lab::new();
-    lab.write("design", lines(1, 5_000));
-    lab.write("more", lines(2, 20_000));
+fn filters_over_their_design_are_reported() {
+    let dir = TestDir::new();
+    dir.write("design", lines(1, 5_000));
+    dir.write("more", lines(2, 20_000));
     for kind in KINDS {
-        lab.run(&format!("build design -o {kind} --kind {kind} --fpr 0.01"))
-            .done();
-        let before = lab.info(kind);
+        dir.run(&format!("build design -o {kind} --kind {kind} --fpr 0.01"))
+            .success();
+        let before = dir.info(kind);
         assert_eq!(before["over_design"], false);
-        let after = lab.run(&format!("add {kind} more --json")).json();
-        agree(&after, &lab.info(kind));
+        let after = dir.run(&format!("add {kind} more --json")).json();
+        agree(&after, &dir.info(kind));
         assert_eq!(after["over_design"], true, "{kind}");
         assert_eq!(after["design_fpr"], before["design_fpr"]);
         assert!(float(&after["expected_fpr"]) > 0.2, "{kind}: {after}");
         assert_eq!(after["bytes"], before["bytes"]);
-        let table = lab.run(&format!("info {kind}"));
+        let table = dir.run(&format!("info {kind}"));
         assert!(table.text().contains("OVER DESIGN"), "{table:?}");
-        // Full as it is, it has lost nothing.
-        lab.run(&format!("query -v {kind} design more")).nothing();
+        // No false negatives, even over the design.
+        dir.run(&format!("query -v {kind} design more")).no_match();
     }
 }
 
 #[test]
-fn seeds_are_random_where_they_guard_and_fixed_where_asked() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 1_000));
+fn siphash_seeds_are_random_unless_given() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 1_000));
     let build = |name: &str, settings: &str| {
-        lab.run(&format!("build keys -o {name} --fpr 0.01 {settings}")).done();
-        lab.read(name)
+        dir.run(&format!("build keys -o {name} --fpr 0.01 {settings}"))
+            .success();
+        dir.read(name)
     };
     let seed = |file: &[u8]| file[16..32].to_vec();
     let secret = build("secret", "--hash siphash");
     let another = build("another", "--hash siphash");
     assert_ne!(seed(&secret), seed(&another));
     assert!(secret[128..] != another[128..]);
-    lab.run("query -v secret keys").nothing();
-    lab.run("query -v another keys").nothing();
-    assert_eq!(lab.info("secret")["hash"], "siphash");
+    dir.run("query -v secret keys").no_match();
+    dir.run("query -v another keys").no_match();
+    assert_eq!(dir.info("secret")["hash"], "siphash");
 
     let hex = build("hex", "--hash siphash --seed 0x75bcd15");
     let decimal = build("decimal", "--hash siphash --seed 123456789");
     assert!(hex == decimal);
-    assert_eq!(lab.info("hex")["seed"], 123_456_789);
-    lab.run("query -v hex keys").nothing();
+    assert_eq!(dir.info("hex")["seed"], 123_456_789);
+    dir.run("query -v hex keys").no_match();
 
     let plain = build("plain", "");
     assert!(plain == build("zero", "--seed 0"));
     assert!(plain != build("one", "--seed 1"));
-    lab.run("query -v one keys").nothing();
+    dir.run("query -v one keys").no_match();
 }
 
 #[test]
-fn plans_are_the_theory() {
-    let lab = Lab::new();
+fn plan_prints_the_predictions_of_the_theory() {
+    let dir = TestDir::new();
     let check = |size: &str, expected: [(&str, Prediction); 4]| {
-        let plan = lab
+        let plan = dir
             .run(&format!("plan --items 1e9 {size} --json --miss-share 0.75"))
             .json();
         assert_eq!(plan["items"], 1_000_000_000);
@@ -153,7 +154,7 @@ fn plans_are_the_theory() {
                 .iter()
                 .find(|design| design["kind"] == kind)
                 .unwrap_or_else(|| panic!("no {kind} in {plan}"));
-            // The last digit may suffer on its way through the text.
+            // Conversion to text and back may change the last digit.
             close(&design["bits_per_key"], theory.bits_per_key, 1e-15);
             close(&design["fpr"], theory.fpr, 1e-15);
             close(&design["reads_hit"], theory.reads_hit, 1e-15);
@@ -187,10 +188,71 @@ fn plans_are_the_theory() {
             ],
         );
     }
-    let table = lab.run("plan --items 1e9 --fpr 0.01");
-    let table = table.done().text();
+    let table = dir.run("plan --items 1e9 --fpr 0.01");
+    let table = table.success().text();
     for kind in KINDS {
         assert!(table.contains(kind), "{table}");
     }
     assert!(table.contains("Recommended: "), "{table}");
+}
+
+/// Every line of `text` fits a terminal of 80 columns.
+#[track_caller]
+fn assert_narrow(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}\n{text}");
+    }
+}
+
+#[test]
+fn tables_fit_80_columns() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 30_000));
+    for kind in ["bloom", "blocked", "split", "balanced", "tinyset"] {
+        for settings in ["--fpr 0.01", "--fpr 1e-6 --items 10"] {
+            let run = dir.run(&format!(
+                "build keys -o f --force --kind {kind} {settings}"
+            ));
+            assert_narrow(run.success().text());
+            assert_narrow(dir.run("info f").success().text());
+        }
+    }
+    for items in ["1", "1e6", "18446744073709551615"] {
+        for size in [
+            "--fpr 0.3",
+            "--fpr 0.01",
+            "--fpr 1e-9",
+            "--bits-per-key 3",
+            "--bits-per-key 40",
+        ] {
+            for prefer in ["space", "speed"] {
+                let run = dir.run(&format!(
+                    "plan --items {items} {size} --prefer {prefer}"
+                ));
+                assert_narrow(run.success().text());
+            }
+        }
+    }
+    for arguments in [
+        "bound --access-budget 1.2 --load 8 --overflow 0.005",
+        "region --scheme multilevel --access-budget 1.9 --load 8 --choices 9",
+        "fpr --scheme multilevel --bits-per-key 24",
+        "fpr --scheme tinyset --load 39 --removable --replaced 2",
+        "tune --bits-per-key 24 --max-reads-miss 1.25",
+        "crisis --items 1000 --levels 900,300,120,60,40,30,20,10 --churn",
+        "summary --optimise --items 10000 --buckets-per-item 3",
+    ] {
+        let run = dir.run(&format!("theory {arguments}"));
+        assert_narrow(run.success().text());
+    }
+}
+
+#[test]
+fn version_names_the_program() {
+    let dir = TestDir::new();
+    let run = dir.run("-V");
+    let expected = concat!("tamis ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(run.success().text(), expected);
+    let run = dir.run("query -V");
+    assert!(run.success().text().starts_with("tamis-query "), "{run:?}");
 }

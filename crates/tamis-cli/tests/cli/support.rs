@@ -1,5 +1,4 @@
-//! A directory to work in, a way to run the program there, and what every
-//! run must look like.
+//! Temporary directories, runs of the program and their assertions.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,15 +12,14 @@ use tamis::{AnyFilter, Blocked, Bloom, Insert, Persist, Split, TinySet};
 
 pub(crate) const KINDS: [&str; 4] = ["bloom", "blocked", "split", "tinyset"];
 
-/// Those whose bits are the same whatever the order of the keys.
+/// Kinds whose bits do not depend on the order of the keys.
 pub(crate) const BLOOM_KINDS: [&str; 3] = ["bloom", "blocked", "split"];
 
-/// A directory that disappears with the test. The program runs inside it,
-/// so files go by bare names, and keeps its temporary files there too, so
-/// that anything left behind is seen.
-pub(crate) struct Lab(tempfile::TempDir);
+/// Temporary directory of a test. The program runs inside it, so file names
+/// need no path. It is also `TMPDIR`, so leftover temporary files are found.
+pub(crate) struct TestDir(tempfile::TempDir);
 
-impl Lab {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -45,7 +43,7 @@ impl Lab {
             .collect()
     }
 
-    /// The program, about to run here; `arguments` are cut at spaces.
+    /// Command that runs the program here; `arguments` are split at spaces.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         self.command_with(arguments.split_whitespace())
     }
@@ -59,22 +57,22 @@ impl Lab {
             .args(arguments)
             .current_dir(self.0.path())
             .env("TMPDIR", self.0.path())
-            // A panic must not hide behind a quiet setting.
+            // Panics print a backtrace whatever the environment.
             .env("RUST_BACKTRACE", "1")
             .stdin(Stdio::null());
         command
     }
 
-    pub(crate) fn run(&self, arguments: &str) -> Run {
-        Run::of(&mut self.command(arguments), None)
+    pub(crate) fn run(&self, arguments: &str) -> ProgramRun {
+        ProgramRun::new(&mut self.command(arguments), None)
     }
 
     /// Runs with `input` on standard input.
-    pub(crate) fn feed(&self, arguments: &str, input: &[u8]) -> Run {
-        Run::of(&mut self.command(arguments), Some(input))
+    pub(crate) fn feed(&self, arguments: &str, input: &[u8]) -> ProgramRun {
+        ProgramRun::new(&mut self.command(arguments), Some(input))
     }
 
-    /// Runs something that must fail, and must change nothing here.
+    /// Asserts that the run fails and changes no file; returns the message.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let before = self.snapshot();
         let message = self.run(arguments).refused();
@@ -94,7 +92,7 @@ impl Lab {
         self.run(&format!("info --json {filter}")).json()
     }
 
-    /// How many of the keys in a file are selected by `query -c`.
+    /// Number of keys selected by `query -c`.
     pub(crate) fn count(&self, arguments: &str) -> u64 {
         let run = self.run(&format!("query -c {arguments}"));
         let count: u64 = run.text().trim_end().parse().unwrap();
@@ -103,17 +101,17 @@ impl Lab {
     }
 }
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct ProgramRun {
     what: String,
     code: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
 }
 
-impl Run {
-    pub(crate) fn of(command: &mut Command, input: Option<&[u8]>) -> Self {
+impl ProgramRun {
+    pub(crate) fn new(command: &mut Command, input: Option<&[u8]>) -> Self {
         if input.is_some() {
             command.stdin(Stdio::piped());
         }
@@ -126,7 +124,7 @@ impl Run {
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
                 if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                    // The program may stop reading early, and may.
+                    // The program may stop reading early.
                     let _ = stdin.write_all(input);
                 }
             });
@@ -150,31 +148,32 @@ impl Run {
         self
     }
 
-    /// Done, without a word of complaint.
+    /// Asserts status 0 without messages.
     #[track_caller]
-    pub(crate) fn done(&self) -> &Self {
+    pub(crate) fn success(&self) -> &Self {
         assert_eq!(self.err, "", "{}", self.what);
         self.status(0)
     }
 
-    /// Status 1 (nothing selected), without a word of complaint.
+    /// Asserts status 1 (no key selected) without messages.
     #[track_caller]
-    pub(crate) fn nothing(&self) -> &Self {
+    pub(crate) fn no_match(&self) -> &Self {
         assert_eq!(self.err, "", "{}", self.what);
         self.status(1)
     }
 
-    /// Status 2, one line of message and no output; the message.
+    /// Asserts status 2, one line of message and no output; returns the
+    /// message.
     #[track_caller]
     pub(crate) fn refused(&self) -> String {
         self.status(2);
         assert!(self.out.is_empty(), "{self:?}");
-        self.one_line()
+        self.message()
     }
 
-    /// The message, which is exactly one line.
+    /// Asserts a message of one line; returns it.
     #[track_caller]
-    pub(crate) fn one_line(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         let line = self.err.strip_suffix('\n').expect("a message");
         assert!(!line.contains('\n'), "{self:?}");
         assert!(line.starts_with("tamis: "), "{self:?}");
@@ -188,13 +187,13 @@ impl Run {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        self.done();
+        self.success();
         serde_json::from_slice(&self.out).unwrap()
     }
 }
 
-/// Distinct numbers from a seed: SplitMix64 is a bijection, so different
-/// streams never share one.
+/// Pseudorandom number `i` of a stream. SplitMix64 is a bijection, so numbers
+/// of different streams differ.
 pub(crate) fn number(stream: u64, i: u64) -> u64 {
     let mut z = (stream << 48 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -202,7 +201,7 @@ pub(crate) fn number(stream: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// `count` different keys, one a line, of different lengths.
+/// `count` different keys of different lengths, one per line.
 pub(crate) fn lines(stream: u64, count: u64) -> String {
     (0..count)
         .map(|i| {
@@ -213,17 +212,17 @@ pub(crate) fn lines(stream: u64, count: u64) -> String {
         .collect()
 }
 
-/// `count` different keys of eight bytes.
+/// `count` different keys of 8 bytes.
 pub(crate) fn integers(stream: u64, count: u64) -> Vec<u8> {
     (0..count).flat_map(|i| number(stream, i).to_le_bytes()).collect()
 }
 
-/// The length of a file's header, as the file says.
+/// Length of the header, from its own field.
 pub(crate) fn header(file: &[u8]) -> usize {
     u16::from_le_bytes([file[64], file[65]]).into()
 }
 
-/// Every field that a verb reports is the one that `info` shows.
+/// Asserts that every field of `report` equals the field of `info`.
 #[track_caller]
 pub(crate) fn agree(report: &Value, info: &Value) {
     for (name, value) in report.as_object().unwrap() {
@@ -231,7 +230,7 @@ pub(crate) fn agree(report: &Value, info: &Value) {
     }
 }
 
-/// The file the library makes of these keys, one inserted after the other.
+/// File written by the library after inserting the keys one by one.
 pub(crate) fn expected<K: AsRef<[u8]>>(
     kind: &str,
     keys: &[K],

@@ -1,10 +1,10 @@
-//! Tinyset filters, through every verb, and when they are taken unasked.
+//! Tinyset filters in every verb, and as the default kind.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Lab, agree, lines};
+use crate::support::{TestDir, agree, lines};
 
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
@@ -18,25 +18,25 @@ fn near(value: &Value, expected: f64) {
 }
 
 #[test]
-fn every_form_goes_through_every_verb() {
-    let lab = Lab::new();
-    lab.write("first", lines(1, 4_000));
-    lab.write("second", lines(2, 1_000));
-    lab.write("strangers", lines(3, 20_000));
+fn every_design_works_in_every_verb() {
+    let dir = TestDir::new();
+    dir.write("first", lines(1, 4_000));
+    dir.write("second", lines(2, 1_000));
+    dir.write("others", lines(3, 20_000));
     for bytes in [64, 32] {
         for form in ["", "--repeats", "--removable"] {
             let what = format!("{bytes} bytes {form}");
-            lab.run(&format!(
+            dir.run(&format!(
                 "build first -o f --force --kind tinyset --fpr 0.01 \
                  --items 5000 --block-bytes {bytes} {form}"
             ))
-            .done();
-            lab.run("add f second").done();
-            lab.run("verify f").done();
-            lab.run("query -v f first second").nothing();
-            let wrong = lab.count("f strangers");
+            .success();
+            dir.run("add f second").success();
+            dir.run("verify f").success();
+            dir.run("query -v f first second").no_match();
+            let wrong = dir.count("f others");
             assert!((100..320).contains(&wrong), "{what}: {wrong}");
-            let info = lab.info("f");
+            let info = dir.info("f");
             let yes = |yes| if yes { "yes" } else { "no" };
             assert_eq!(info["kind"], "tinyset", "{what}");
             assert_eq!(info["items"], 5_000, "{what}");
@@ -45,118 +45,119 @@ fn every_form_goes_through_every_verb() {
             assert_eq!(info["removable"], yes(removable), "{what}");
             assert_eq!(info["repeats"], yes(!form.is_empty()), "{what}");
             assert_eq!(info["over_design"], false, "{what}");
-            lab.run("fold f -o half --force").done();
-            lab.run("grow f -o twice --force").done();
-            lab.run("merge f half -o out").refused();
-            lab.run("merge f f -o both --force").done();
+            dir.run("fold f -o half --force").success();
+            dir.run("grow f -o twice --force").success();
+            dir.run("merge f half -o out").refused();
+            dir.run("merge f f -o both --force").success();
             for changed in ["half", "twice", "both"] {
-                lab.run(&format!("verify {changed}")).done();
-                lab.run(&format!("query -v {changed} first second")).nothing();
+                dir.run(&format!("verify {changed}")).success();
+                dir.run(&format!("query -v {changed} first second"))
+                    .no_match();
             }
         }
     }
 }
 
 #[test]
-fn blocks_are_measured_in_bytes_or_in_bits() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 3_000));
+fn block_size_is_given_in_bytes_or_bits() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 3_000));
     for kind in ["bloom", "blocked", "split", "balanced", "tinyset"] {
         let mut files = BTreeSet::new();
         for size in ["bytes 64", "bits 512", "bytes 32", "bits 256"] {
-            lab.run(&format!(
+            dir.run(&format!(
                 "build keys -o f --force --kind {kind} --fpr 0.001 \
                  --block-{size}"
             ))
-            .done();
-            files.insert(lab.read("f"));
+            .success();
+            files.insert(dir.read("f"));
         }
         assert_eq!(files.len(), 2, "{kind}");
     }
 }
 
 #[test]
-fn what_is_removed_is_gone_and_nothing_else() {
-    let lab = Lab::new();
+fn removed_keys_are_absent_and_others_remain() {
+    let dir = TestDir::new();
     let (gone, kept) = (lines(1, 2_000), lines(2, 2_000));
-    lab.write("gone", &gone);
-    lab.write("kept", &kept);
-    lab.run(
+    dir.write("gone", &gone);
+    dir.write("kept", &kept);
+    dir.run(
         "build gone kept -o f --kind tinyset --removable --fpr 0.001 \
          --items 4000",
     )
-    .done();
-    let before = lab.info("f");
-    let report = lab.run("remove f gone --json").json();
+    .success();
+    let before = dir.info("f");
+    let report = dir.run("remove f gone --json").json();
     assert_eq!(report["removed"], 2_000);
     assert_eq!(report["absent"], 0);
     assert_eq!(report["items"], 2_000);
     assert!(float(&report["expected_fpr"]) < float(&before["expected_fpr"]));
-    lab.run("verify f").done();
+    dir.run("verify f").success();
     let mut fields = report.as_object().unwrap().clone();
     fields.retain(|name, _| name != "removed" && name != "absent");
-    agree(&Value::Object(fields), &lab.info("f"));
-    lab.run("query -v f kept").nothing();
-    // All but false positives among two thousand.
-    assert!(lab.count("-v f gone") > 1_970);
+    agree(&Value::Object(fields), &dir.info("f"));
+    dir.run("query -v f kept").no_match();
+    // 2,000 keys less false positives.
+    assert!(dir.count("-v f gone") > 1_970);
 
-    // What is no longer there is told apart, and nothing happens to it.
-    let absent: String = lab
+    // Absent keys are counted and change nothing.
+    let absent: String = dir
         .run("query -v f gone")
         .text()
         .lines()
         .take(50)
         .map(|key| format!("{key}\n"))
         .collect();
-    let file = lab.read("f");
-    let report = lab.feed("remove f - --json", absent.as_bytes()).json();
+    let file = dir.read("f");
+    let report = dir.feed("remove f - --json", absent.as_bytes()).json();
     assert_eq!(
         (&report["removed"], &report["absent"]),
         (&0.into(), &50.into())
     );
-    assert!(lab.read("f") == file);
+    assert!(dir.read("f") == file);
 
-    let run = lab.run("remove f kept");
-    let table = run.done().text();
+    let run = dir.run("remove f kept");
+    let table = run.success().text();
     assert!(table.starts_with("removed         2,000\nabsent "), "{table}");
-    lab.run("query f kept").nothing();
-    // Empty again, it is as new.
-    lab.run("add f gone").done();
-    lab.run("query -v f gone").nothing();
+    dir.run("query f kept").no_match();
+    // The emptied filter accepts keys again.
+    dir.run("add f gone").success();
+    dir.run("query -v f gone").no_match();
 }
 
 /// A key added three times takes three removals.
 #[test]
 fn one_occurrence_is_removed_at_a_time() {
-    let lab = Lab::new();
+    let dir = TestDir::new();
     let settings = "--kind tinyset --removable --fpr 1e-6 --items 100";
-    lab.run(&format!("build -k a -k a -k a -k b -o f {settings}")).done();
+    dir.run(&format!("build -k a -k a -k a -k b -o f {settings}")).success();
     for left in [3, 2, 1] {
-        assert_eq!(lab.info("f")["items"], left + 1);
-        lab.run("query -q f -k a").done();
-        lab.run("remove f -k a").done();
+        assert_eq!(dir.info("f")["items"], left + 1);
+        dir.run("query -q f -k a").success();
+        dir.run("remove f -k a").success();
     }
-    lab.run("query -q f -k a").nothing();
-    lab.run("query -q f -k b").done();
-    let report = lab.run("remove f -k a -k b -k c --json").json();
+    dir.run("query -q f -k a").no_match();
+    dir.run("query -q f -k b").success();
+    let report = dir.run("remove f -k a -k b -k c --json").json();
     assert_eq!(
         (&report["removed"], &report["absent"]),
         (&1.into(), &2.into())
     );
-    // Every key format, and keys from standard input.
-    lab.run("add f --key-format hex -k 61ff").done();
-    let run = lab.feed("remove f --key-format hex --json", b"61ff\n");
+    // Other key formats, and standard input.
+    dir.run("add f --key-format hex -k 61ff").success();
+    let run = dir.feed("remove f --key-format hex --json", b"61ff\n");
     assert_eq!(run.json()["removed"], 1);
-    lab.run("add f --key-format u64le -k 7").done();
-    let run = lab
+    dir.run("add f --key-format u64le -k 7").success();
+    let run = dir
         .feed("remove f --key-format u64le --json", &[7, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(run.json()["removed"], 1);
-    assert_eq!(lab.info("f")["items"], 0);
+    assert_eq!(dir.info("f")["items"], 0);
 }
 
 #[test]
-fn only_removable_filters_are_removed_from() {
-    let lab = Lab::new();
+fn remove_needs_a_removable_filter() {
+    let dir = TestDir::new();
     for settings in [
         "--kind blocked",
         "--kind bloom",
@@ -166,9 +167,9 @@ fn only_removable_filters_are_removed_from() {
         "--kind tinyset --repeats",
         "",
     ] {
-        lab.run(&format!("build -k a -o f --force --fpr 0.001 {settings}"))
-            .done();
-        let message = lab.refused("remove f -k a");
+        dir.run(&format!("build -k a -o f --force --fpr 0.001 {settings}"))
+            .success();
+        let message = dir.refused("remove f -k a");
         assert!(message.contains("cannot remove"), "{message}");
         let hint = "--kind tinyset --removable";
         assert!(message.contains(hint), "{message}");
@@ -176,119 +177,119 @@ fn only_removable_filters_are_removed_from() {
 }
 
 #[test]
-fn a_failed_removal_leaves_the_file_as_it_was() {
-    let lab = Lab::new();
+fn failed_remove_leaves_the_file_unchanged() {
+    let dir = TestDir::new();
     let good: String = lines(1, 100_000)
         .lines()
         .map(|line| line[..8].to_owned() + "\n")
         .collect();
-    lab.write("good.hex", &good);
-    lab.write("bad.hex", good + "12345\n");
-    lab.run(
+    dir.write("good.hex", &good);
+    dir.write("bad.hex", good + "12345\n");
+    dir.run(
         "build good.hex -o f --fpr 0.01 --key-format hex --kind tinyset \
          --removable",
     )
-    .done();
-    let message = lab.refused("remove f bad.hex --key-format hex");
+    .success();
+    let message = dir.refused("remove f bad.hex --key-format hex");
     assert!(message.contains("bad.hex: key 100001:"), "{message}");
-    lab.refused("remove f good.hex missing.hex --key-format hex");
-    lab.refused("remove f -k 123 --key-format hex");
-    lab.refused("remove missing -k a");
+    dir.refused("remove f good.hex missing.hex --key-format hex");
+    dir.refused("remove f -k 123 --key-format hex");
+    dir.refused("remove missing -k a");
 }
 
 #[test]
-fn predictions_come_true() {
-    let lab = Lab::new();
+fn predicted_rates_match_the_results() {
+    let dir = TestDir::new();
     for shard in 0..4 {
-        lab.write(&format!("{shard}.txt"), lines(shard, 5_000));
+        dir.write(&format!("{shard}.txt"), lines(shard, 5_000));
     }
     for form in ["", "--removable"] {
         let settings =
             format!("--kind tinyset --items 20000 --fpr 0.001 --force {form}");
         for shard in 0..4 {
             let build = format!("build {shard}.txt -o {shard} {settings}");
-            lab.run(&build).done();
+            dir.run(&build).success();
         }
         let all = "0.txt 1.txt 2.txt 3.txt";
-        lab.run(&format!("build {all} -o direct {settings}")).done();
-        let merged = lab.run("merge 0 1 2 3 -o all --force --json").json();
+        dir.run(&format!("build {all} -o direct {settings}")).success();
+        let merged = dir.run("merge 0 1 2 3 -o all --force --json").json();
         assert_eq!(merged["items"], 20_000);
         near(&merged["predicted_fpr"], float(&merged["expected_fpr"]));
-        let direct = float(&lab.info("direct")["expected_fpr"]);
+        let direct = float(&dir.info("direct")["expected_fpr"]);
         let ratio = float(&merged["expected_fpr"]) / direct;
         assert!((0.98..1.02).contains(&ratio), "{form}: {ratio}");
 
-        let folded = lab.run("fold all -o half --force --json").json();
+        let folded = dir.run("fold all -o half --force --json").json();
         near(&folded["predicted_fpr"], float(&folded["expected_fpr"]));
-        let grown = lab.run("grow all -o twice --force --json").json();
+        let grown = dir.run("grow all -o twice --force --json").json();
         near(&grown["predicted_fpr"], float(&grown["expected_fpr"]));
         let blocks = |report: &Value| report["blocks"].as_u64().unwrap();
         assert_eq!(blocks(&folded), blocks(&merged) / 2);
         assert_eq!(blocks(&grown), blocks(&merged) * 2);
         assert_eq!(grown["design_items"], 40_000);
         for file in ["all", "half", "twice"] {
-            lab.run(&format!("verify {file}")).done();
-            lab.run(&format!("query -v {file} {all}")).nothing();
+            dir.run(&format!("verify {file}")).success();
+            dir.run(&format!("query -v {file} {all}")).no_match();
         }
 
-        // People read the prediction first.
+        // The table begins with the prediction.
         for command in
             ["merge 0 1 -o g --force", "fold all -o g --force", "grow all"]
         {
-            let run = lab.run(command);
-            let table = run.done().text();
+            let run = dir.run(command);
+            let table = run.success().text();
             assert!(table.starts_with("predicted  "), "{table}");
         }
     }
-    // One alone has nothing to predict, and bits tell nothing before.
-    let alone = lab.run("merge 0 -o g --force --json").json();
+    // No prediction for a single filter, nor for Bloom kinds.
+    let alone = dir.run("merge 0 -o g --force --json").json();
     assert_eq!(alone["predicted_fpr"], Value::Null);
-    lab.run("build 0.txt -o b --kind blocked --fpr 0.01").done();
-    let folded = lab.run("fold b -o g --force --json").json();
+    dir.run("build 0.txt -o b --kind blocked --fpr 0.01").success();
+    let folded = dir.run("fold b -o g --force --json").json();
     assert_eq!(folded["predicted_fpr"], Value::Null);
-    let run = lab.run("fold b -o g --force");
-    assert!(run.done().text().starts_with("kind  "), "{run:?}");
+    let run = dir.run("fold b -o g --force");
+    assert!(run.success().text().starts_with("kind  "), "{run:?}");
 }
 
-/// Doubled and filled again, a filter has about twice the rate.
+/// A doubled filter has about twice the rate when filled again.
 #[test]
-fn growing_in_place_makes_room() {
-    let lab = Lab::new();
+fn grow_doubles_the_capacity_in_place() {
+    let dir = TestDir::new();
     for shard in 0..2 {
-        lab.write(&format!("{shard}.txt"), lines(shard, 10_000));
+        dir.write(&format!("{shard}.txt"), lines(shard, 10_000));
     }
-    lab.run("build 0.txt -o f --kind tinyset --fpr 0.001").done();
-    lab.run("grow f").done();
-    let filled = lab.run("add f 1.txt --json").json();
+    dir.run("build 0.txt -o f --kind tinyset --fpr 0.001").success();
+    dir.run("grow f").success();
+    let filled = dir.run("add f 1.txt --json").json();
     assert_eq!(filled["over_design"], false);
-    // Kept to seven digits.
+    // Stored with seven digits.
     assert!((float(&filled["design_fpr"]) - 0.002).abs() < 1e-9);
     let rate = float(&filled["expected_fpr"]);
     assert!((0.0017..0.0023).contains(&rate), "{rate}");
-    lab.run("query -v f 0.txt 1.txt").nothing();
-    // Half of it is what it was, and once more.
+    dir.run("query -v f 0.txt 1.txt").no_match();
+    // `fold` undoes `grow`, repeatedly.
     for _ in 0..2 {
-        lab.run("grow f").done();
-        lab.run("fold f -o f --force").done();
-        lab.run("query -v f 0.txt 1.txt").nothing();
-        lab.run("verify f").done();
+        dir.run("grow f").success();
+        dir.run("fold f -o f --force").success();
+        dir.run("query -v f 0.txt 1.txt").no_match();
+        dir.run("verify f").success();
     }
     for kind in ["bloom", "blocked", "split", "balanced"] {
-        lab.run(&format!("build 0.txt -o {kind} --kind {kind} --fpr 0.01"))
-            .done();
-        let message = lab.refused(&format!("grow {kind}"));
+        dir.run(&format!("build 0.txt -o {kind} --kind {kind} --fpr 0.01"))
+            .success();
+        let message = dir.refused(&format!("grow {kind}"));
         assert!(message.contains("cannot grow"), "{message}");
     }
 }
 
 #[test]
-fn merging_refuses_what_differs_and_names_it() {
-    let lab = Lab::new();
+fn merge_refuses_different_settings_and_names_them() {
+    let dir = TestDir::new();
     let build = |name: &str, settings: &str| {
-        lab.run(&format!(
+        dir.run(&format!(
             "build -k apple -o {name} --kind tinyset {settings}"
         ))
-        .done();
+        .success();
     };
     let base = "--items 1000 --bits-per-key 10";
     build("base", base);
@@ -300,33 +301,33 @@ fn merging_refuses_what_differs_and_names_it() {
     build("seed", &format!("{base} --seed 1"));
     for other in ["blocks", "block-bits", "repeats", "hash", "seed"] {
         let field = other.replace('-', " ");
-        let message = lab.refused(&format!("merge base {other} -o out"));
+        let message = dir.refused(&format!("merge base {other} -o out"));
         let wanted = format!("{field} differs");
         assert!(message.contains(&wanted), "{other}: {message}");
         assert!(message.contains("same settings"), "{message}");
-        lab.refused(&format!("merge {other} base -o out"));
+        dir.refused(&format!("merge {other} base -o out"));
     }
-    // It differs in more than one way.
-    let message = lab.refused("merge base removable-mode -o out");
+    // More than one setting differs.
+    let message = dir.refused("merge base removable-mode -o out");
     assert!(message.contains("differs"), "{message}");
-    lab.run("build -k apple -o other --kind blocked --fpr 0.01").done();
-    let message = lab.refused("merge base other -o out");
+    dir.run("build -k apple -o other --kind blocked --fpr 0.01").success();
+    let message = dir.refused("merge base other -o out");
     assert!(message.contains("kind differs"), "{message}");
 }
 
 #[test]
-fn two_levels_are_smaller_and_can_less() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 60_000));
-    lab.write("more", lines(2, 1_000));
+fn two_levels_are_smaller_and_support_only_add() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 60_000));
+    dir.write("more", lines(2, 1_000));
     let settings = "--kind tinyset --fpr 0.0001 --items 61000";
-    lab.run(&format!("build keys -o one {settings}")).done();
-    lab.run(&format!("build keys -o two {settings} --levels 2")).done();
-    lab.run("verify two").done();
-    lab.run("add two more").done();
-    lab.run("verify two").done();
-    lab.run("query -v two keys more").nothing();
-    let (one, two) = (lab.info("one"), lab.info("two"));
+    dir.run(&format!("build keys -o one {settings}")).success();
+    dir.run(&format!("build keys -o two {settings} --levels 2")).success();
+    dir.run("verify two").success();
+    dir.run("add two more").success();
+    dir.run("verify two").success();
+    dir.run("query -v two keys more").no_match();
+    let (one, two) = (dir.info("one"), dir.info("two"));
     let share = float(&two["bytes"]) / float(&one["bytes"]);
     assert!((0.94..0.97).contains(&share), "{share}");
     assert!(float(&two["reads_miss"]) < 1.07, "{two}");
@@ -340,52 +341,51 @@ fn two_levels_are_smaller_and_can_less() {
         "grow two",
         "remove two -k a",
     ] {
-        let message = lab.refused(command);
+        let message = dir.refused(command);
         let verb = command.split(' ').next().unwrap();
         let wanted = format!("cannot {verb}");
         assert!(message.contains(&wanted), "{message}");
         assert!(!message.contains("--seed"), "{message}");
     }
-    // One level is what one gets anyway.
-    lab.run(&format!("build keys -o same {settings} --levels 1")).done();
-    assert!(lab.read("same") == lab.read("one"));
+    // One level is the default.
+    dir.run(&format!("build keys -o same {settings} --levels 1")).success();
+    assert!(dir.read("same") == dir.read("one"));
 }
 
 #[test]
-fn options_are_for_tinyset_filters_only() {
-    let lab = Lab::new();
+fn design_options_need_a_tinyset_filter() {
+    let dir = TestDir::new();
     for option in ["--removable", "--repeats", "--levels 2", "--levels 1"] {
         for kind in ["--kind blocked", "--kind balanced", ""] {
-            let message = lab.refused(&format!(
+            let message = dir.refused(&format!(
                 "build -k a -o f --fpr 0.001 {kind} {option}"
             ));
             assert!(message.contains("--kind tinyset"), "{message}");
         }
     }
-    let message = lab.refused(
+    let message = dir.refused(
         "build -k a -o f --fpr 0.0001 --kind tinyset --removable --levels 2",
     );
     assert!(message.contains("one level"), "{message}");
-    lab.refused("build -k a -o f --fpr 0.001 --kind tinyset --choices 3");
+    dir.refused("build -k a -o f --fpr 0.001 --kind tinyset --choices 3");
 }
 
-/// What `build` takes, by the rate or by the memory.
 #[test]
-fn the_default_kind_follows_the_rate() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 3_000));
+fn default_kind_follows_the_rate() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 3_000));
     let kind = |settings: &str| {
         let build = format!("build keys -o f --force --json {settings}");
-        let built = lab.run(&build).json()["kind"].clone();
-        // Nothing but the kind is decided: the file is that of the kind.
-        let file = lab.read("f");
+        let built = dir.run(&build).json()["kind"].clone();
+        // The default decides only the kind: `--kind` gives the same file.
+        let file = dir.read("f");
         let settings = settings
             .replace("--prefer space", "")
             .replace("--prefer speed", "");
         let kind = built.as_str().unwrap().to_owned();
-        lab.run(&format!("build keys -o f --force --kind {kind} {settings}"))
-            .done();
-        assert!(lab.read("f") == file, "{settings}");
+        dir.run(&format!("build keys -o f --force --kind {kind} {settings}"))
+            .success();
+        assert!(dir.read("f") == file, "{settings}");
         kind
     };
     for (rate, expected) in [
@@ -423,7 +423,7 @@ fn the_default_kind_follows_the_rate() {
         assert_eq!(kind(&size), expected, "{bits}");
         assert_eq!(kind(&format!("{size} --prefer speed")), "blocked");
     }
-    // A half line has 3 % at 7.49 bits per key.
+    // With blocks of 32 bytes, 3 % takes 7.49 bits per key.
     let half = "--block-bytes 32 --bits-per-key";
     assert_eq!(kind(&format!("{half} 7.4")), "blocked");
     assert_eq!(kind(&format!("{half} 7.5")), "tinyset");
@@ -433,7 +433,7 @@ fn rows(plan: &Value) -> &Vec<Value> {
     plan["designs"].as_array().unwrap()
 }
 
-/// The row of a form of tinyset.
+/// Row of the tinyset design with these settings.
 fn row(plan: &Value, removable: bool, levels: u32) -> &Value {
     let found = rows(plan).iter().find(|row| {
         row["kind"] == "tinyset"
@@ -444,12 +444,12 @@ fn row(plan: &Value, removable: bool, levels: u32) -> &Value {
 }
 
 #[test]
-fn plans_have_all_forms_and_a_rule() {
-    let lab = Lab::new();
+fn plan_compares_all_designs_and_recommends_one() {
+    let dir = TestDir::new();
     let plan = |arguments: &str| {
-        lab.run(&format!("plan --items 1e6 --json {arguments}")).json()
+        dir.run(&format!("plan --items 1e6 --json {arguments}")).json()
     };
-    // The best of one line, then what saves 5 % over it.
+    // The best kind that reads one block, unless another saves 5 %.
     for (arguments, recommended, options) in [
         ("--fpr 0.05", "blocked", "--kind blocked"),
         ("--fpr 0.03", "tinyset", "--kind tinyset"),
@@ -495,23 +495,22 @@ fn plans_have_all_forms_and_a_rule() {
     assert_eq!(two["mergeable"], false);
     assert!(float(&two["reads_miss"]) <= 1.06, "{two}");
 
-    let table = lab.run("plan --items 1e6 --fpr 0.0001");
-    let table = table.done().text();
+    let table = dir.run("plan --items 1e6 --fpr 0.0001");
+    let table = table.success().text();
     for name in ["tinyset ", "tinyset, removable ", "tinyset, 2 levels "] {
         assert!(table.contains(&format!("\n{name}")), "{table}");
     }
     assert!(table.contains("Recommended: tinyset (--kind tinyset)"));
-    // The kinds of the Bloom family have no levels.
+    // Bloom kinds have no levels.
     assert!(rows(&plan)[0].get("levels").is_none());
 }
 
-/// What a plan promises is what a build takes.
 #[test]
-fn plans_are_what_is_built() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 200_000));
+fn planned_sizes_are_built() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 200_000));
     for block in ["--block-bytes 64", "--block-bytes 32"] {
-        let plan = lab
+        let plan = dir
             .run(&format!("plan --items 2e5 --fpr 0.0001 --json {block}"))
             .json();
         for (form, removable, levels) in [
@@ -520,7 +519,7 @@ fn plans_are_what_is_built() {
             ("--levels 2", false, 2),
         ] {
             let planned = row(&plan, removable, levels);
-            let built = lab
+            let built = dir
                 .run(&format!(
                     "build keys -o f --force --kind tinyset --fpr 0.0001 \
                      --json {block} {form}"
@@ -544,15 +543,15 @@ fn histogram(info: &Value) -> Vec<u64> {
 
 #[test]
 fn info_counts_every_block_and_every_key() {
-    let lab = Lab::new();
-    lab.write("keys", lines(1, 20_000));
-    lab.write("more", lines(2, 300_000));
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 20_000));
+    dir.write("more", lines(2, 300_000));
     for form in ["--removable", "--repeats"] {
-        lab.run(&format!(
+        dir.run(&format!(
             "build keys -o f --force --kind tinyset --fpr 0.001 {form}"
         ))
-        .done();
-        let info = lab.info("f");
+        .success();
+        let info = dir.info("f");
         let loads = histogram(&info);
         let blocks: u64 = loads.iter().sum();
         assert_eq!(info["blocks"], blocks, "{form}");
@@ -560,8 +559,8 @@ fn info_counts_every_block_and_every_key() {
         assert_eq!(keys, 20_000, "{form}");
         assert_eq!(info["saturated_blocks"], 0, "{form}");
 
-        let run = lab.run("info f");
-        let bars = bars(run.done().text());
+        let run = dir.run("info f");
+        let bars = bars(run.success().text());
         assert!((8..=16).contains(&bars.len()), "{run:?}");
         let counted: u64 = bars.iter().map(|(_, blocks, _)| blocks).sum();
         assert_eq!(counted, blocks, "{run:?}");
@@ -571,32 +570,32 @@ fn info_counts_every_block_and_every_key() {
             assert_eq!(blocks > 0, length > 0, "{name}");
         }
     }
-    // So full that nothing can be told of most blocks.
-    lab.run("add f more").done();
-    let info = lab.info("f");
+    // Overfull: most blocks are saturated.
+    dir.run("add f more").success();
+    let info = dir.info("f");
     let saturated = info["saturated_blocks"].as_u64().unwrap();
     let rest: u64 = histogram(&info).iter().sum();
     assert!(saturated > 0);
     assert_eq!(info["blocks"], saturated + rest);
-    let run = lab.run("info f");
+    let run = dir.run("info f");
     let bars = bars(run.text());
     let (name, blocks, _) = bars.last().unwrap();
     assert_eq!((&name[..], *blocks), ("saturated", saturated));
     assert!(run.text().contains("blocks match every key"));
-    lab.run("query -v f keys more").nothing();
-    lab.run("verify f").done();
+    dir.run("query -v f keys more").no_match();
+    dir.run("verify f").success();
 
-    lab.run("build keys -o b --kind blocked --fpr 0.01").done();
-    assert_eq!(lab.info("b")["load_histogram"], Value::Null);
-    assert_eq!(lab.info("b")["saturated_blocks"], 0);
-    assert!(!lab.run("info b").text().contains('#'));
-    // A filter without a key has one row.
-    lab.write("none", "");
-    lab.run("build none -o e --kind tinyset --fpr 0.01 --items 9").done();
-    assert_eq!(histogram(&lab.info("e")).len(), 1);
+    dir.run("build keys -o b --kind blocked --fpr 0.01").success();
+    assert_eq!(dir.info("b")["load_histogram"], Value::Null);
+    assert_eq!(dir.info("b")["saturated_blocks"], 0);
+    assert!(!dir.run("info b").text().contains('#'));
+    // An empty filter has one row.
+    dir.write("none", "");
+    dir.run("build none -o e --kind tinyset --fpr 0.01 --items 9").success();
+    assert_eq!(histogram(&dir.info("e")).len(), 1);
 }
 
-/// The rows of the chart: a range, a number and the length of a bar.
+/// Rows of the chart: range, number of blocks and length of the bar.
 fn bars(table: &str) -> Vec<(String, u64, usize)> {
     table
         .lines()

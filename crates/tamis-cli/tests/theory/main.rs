@@ -1,4 +1,4 @@
-//! `tamis theory` against independent values.
+//! `tamis theory` against independent reference values.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod tables;
@@ -40,7 +40,7 @@ fn run(arguments: &str) -> Output {
 }
 
 #[track_caller]
-fn done(arguments: &str) -> String {
+fn success(arguments: &str) -> String {
     let output = run(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && error.is_empty(), "{error}");
@@ -49,7 +49,7 @@ fn done(arguments: &str) -> String {
 
 #[track_caller]
 fn json(arguments: &str) -> Value {
-    serde_json::from_str(&done(&format!("{arguments} --json"))).unwrap()
+    serde_json::from_str(&success(&format!("{arguments} --json"))).unwrap()
 }
 
 fn number(value: &Value) -> f64 {
@@ -60,22 +60,22 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(number).collect()
 }
 
-/// Six significant digits.
+/// Asserts equality to six significant digits.
 #[track_caller]
-fn same(what: &str, got: &Value, want: f64) {
+fn assert_same(what: &str, got: &Value, want: f64) {
     let gap = (number(got) - want).abs();
     assert!(gap <= 1e-6 * want.abs(), "{what}: {got}, reference {want}");
 }
 
 #[track_caller]
-fn has_exactly(answer: &Value, fields: &str) {
-    let got: Vec<&String> = answer.as_object().unwrap().keys().collect();
+fn assert_fields(report: &Value, fields: &str) {
+    let got: Vec<&String> = report.as_object().unwrap().keys().collect();
     let want: Vec<&str> = fields.split_whitespace().collect();
     assert_eq!(got, want);
 }
 
 #[test]
-fn theorem_1() {
+fn bounds_match_theorem_1() {
     let (mut rows, mut infinite) = (0, 0);
     for row in reference("theorem1") {
         rows += 1;
@@ -83,7 +83,7 @@ fn theorem_1() {
         let what =
             format!("bound --access-budget {a} --load {r} --overflow {gamma}");
         let got = json(&what);
-        has_exactly(
+        assert_fields(
             &got,
             "threshold admission distribution mean variance e0 p0",
         );
@@ -91,18 +91,19 @@ fn theorem_1() {
         let want = numbers(&row["P"]);
         assert!(shares.len() >= want.len(), "{what}");
         for (share, want) in shares.iter().zip(want) {
-            // The reference's last share is a difference.
+            // The last share of the reference is a difference, exact to
+            // 1e-13.
             if (number(share) - want).abs() > 1e-13 {
-                same(&what, share, want);
+                assert_same(&what, share, want);
             }
         }
-        same(&what, &got["mean"], r * (1.0 - gamma));
+        assert_same(&what, &got["mean"], r * (1.0 - gamma));
         let shares = numbers(&got["distribution"]);
         let square = |(load, share): (usize, &f64)| {
             (load as f64 - number(&got["mean"])).powi(2) * share
         };
         let variance: f64 = shares.iter().enumerate().map(square).sum();
-        same(&what, &got["variance"], variance);
+        assert_same(&what, &got["variance"], variance);
         if row["k0"] == "inf" {
             infinite += 1;
             assert_eq!(got["threshold"], Value::Null);
@@ -110,7 +111,7 @@ fn theorem_1() {
         }
         assert_eq!(got["threshold"], row["k0"], "{what}");
         for (field, key) in [("admission", "p"), ("e0", "e0"), ("p0", "p0")] {
-            same(&what, &got[field], number(&row[key]));
+            assert_same(&what, &got[field], number(&row[key]));
         }
     }
     assert_eq!((rows, infinite), (18, 1));
@@ -119,7 +120,7 @@ fn theorem_1() {
 const REGION: &str = "threshold admission overflow_fraction level_shares";
 
 #[test]
-fn sequential_regions() {
+fn sequential_regions_match() {
     let mut rows = 0;
     for row in reference("sequential") {
         rows += 1;
@@ -129,17 +130,17 @@ fn sequential_regions() {
             row["a"], row["r"], row["d"]
         );
         let got = json(&what);
-        has_exactly(&got, REGION);
+        assert_fields(&got, REGION);
         assert_eq!(got["threshold"], row["h"], "{what}");
-        same(&what, &got["admission"], number(&row["p"]));
-        same(&what, &got["overflow_fraction"], number(&row["gamma0"]));
+        assert_same(&what, &got["admission"], number(&row["p"]));
+        assert_same(&what, &got["overflow_fraction"], number(&row["gamma0"]));
         assert_eq!(got["level_shares"], Value::Array(Vec::new()));
     }
     assert_eq!(rows, 18);
 }
 
 #[test]
-fn multilevel_regions() {
+fn multilevel_regions_match() {
     let mut rows = 0;
     for row in reference("mht_by_r") {
         rows += 1;
@@ -149,18 +150,18 @@ fn multilevel_regions() {
             row["a"], row["r"], row["d"]
         );
         let got = json(&what);
-        has_exactly(&got, REGION);
+        assert_fields(&got, REGION);
         assert_eq!(got["threshold"], row["h"], "{what}");
-        same(&what, &got["admission"], number(&row["p"]));
+        assert_same(&what, &got["admission"], number(&row["p"]));
         let (a, q) = (number(&row["a"]), number(&row["p_of_a"]));
         let shares = got["level_shares"].as_array().unwrap();
         assert_eq!(shares.len() as u64, row["d"].as_u64().unwrap());
         let mut left = 1.0;
         for share in shares {
-            same(&what, share, left / a);
+            assert_same(&what, share, left / a);
             left *= q;
         }
-        same(&what, &got["overflow_fraction"], left);
+        assert_same(&what, &got["overflow_fraction"], left);
     }
     assert_eq!(rows, 13);
 }
@@ -171,7 +172,7 @@ const FPR: &str = "probes fpr fpr_paper_approximation reads_hit reads_miss \
 const OTHERS: &str = "fpr_first_match reads_miss_first_match fpr_coin \
                       reads_miss_coin";
 
-/// The arguments of one row, which uses the probes of a standard filter.
+/// Arguments of a reference row, with the probes of a standard filter.
 fn fpr(scheme: &str, row: &Value) -> String {
     format!(
         "fpr --scheme {scheme} --block-bits {} --bits-per-key {} --probes {}",
@@ -180,14 +181,14 @@ fn fpr(scheme: &str, row: &Value) -> String {
 }
 
 #[test]
-fn multilevel_rates() {
+fn multilevel_rates_match() {
     let mut rows = 0;
     for row in reference("fpr") {
         rows += 1;
         let what =
             fpr("multilevel", &row) + " --access-budget 1.2 --choices 3";
         let got = json(&what);
-        has_exactly(&got, &format!("{FPR} {OTHERS}"));
+        assert_fields(&got, &format!("{FPR} {OTHERS}"));
         for (field, key) in
             [("probes", "k"), ("threshold", "k0"), ("counter_bits", "b")]
         {
@@ -202,11 +203,19 @@ fn multilevel_rates() {
             ("fpr_coin", "fpr_mht_coin"),
             ("reads_miss_coin", "EP_coin"),
         ] {
-            same(&format!("{what} {field}"), &got[field], number(&row[key]));
+            assert_same(
+                &format!("{what} {field}"),
+                &got[field],
+                number(&row[key]),
+            );
         }
         assert_eq!(got["reads_hit"], 1.2);
-        same(&what, &got["overflow_fraction"], 0.004_984_471_899_924_287);
-        // To stop earlier saves reads and false positives.
+        assert_same(
+            &what,
+            &got["overflow_fraction"],
+            0.004_984_471_899_924_287,
+        );
+        // Stopping at the first match saves reads and false positives.
         for field in ["fpr", "reads_miss"] {
             let first = number(&got[format!("{field}_first_match").as_str()]);
             assert!(first <= number(&got[field]), "{what} {field}");
@@ -219,20 +228,20 @@ fn multilevel_rates() {
 }
 
 #[test]
-fn single_rates() {
-    // The reference gives SINGLE the overflow of three levels.
+fn single_rates_match() {
+    // The reference uses the overflow of three levels for SINGLE.
     let mut rows = 0;
     for row in reference("fpr") {
         rows += 1;
         let what = fpr("single", &row) + " --overflow 0.004984471899924287";
         let got = json(&what);
-        has_exactly(&got, &format!("{FPR} {OTHERS}"));
+        assert_fields(&got, &format!("{FPR} {OTHERS}"));
         assert_eq!(got["threshold"], row["single_k0"], "{what}");
         assert_eq!(got["counter_bits"], row["single_b"], "{what}");
-        same(&what, &got["admission"], number(&row["single_p"]));
-        same(&what, &got["fpr"], number(&row["fpr_single"]));
+        assert_same(&what, &got["admission"], number(&row["single_p"]));
+        assert_same(&what, &got["fpr"], number(&row["fpr_single"]));
         let approximation = &got["fpr_paper_approximation"];
-        same(&what, approximation, number(&row["fpr_single_approx"]));
+        assert_same(&what, approximation, number(&row["fpr_single_approx"]));
         assert_eq!(got["reads_hit"], 1.0);
         assert_eq!(got["reads_miss"], 1.0);
     }
@@ -240,16 +249,16 @@ fn single_rates() {
 }
 
 #[test]
-fn blocked_rates() {
+fn blocked_rates_match() {
     let mut rows = 0;
     for row in reference("fpr") {
         rows += 1;
         let what = fpr("blocked", &row);
         let got = json(&what);
-        has_exactly(&got, FPR);
-        same(&what, &got["fpr"], number(&row["fpr_blocked"]));
+        assert_fields(&got, FPR);
+        assert_same(&what, &got["fpr"], number(&row["fpr_blocked"]));
         let approximation = &got["fpr_paper_approximation"];
-        same(&what, approximation, number(&row["fpr_blocked_approx"]));
+        assert_same(&what, approximation, number(&row["fpr_blocked_approx"]));
         assert_eq!(got["reads_miss"], 1.0);
         assert_eq!(got["payload_bits"], row["B"]);
     }
@@ -257,8 +266,8 @@ fn blocked_rates() {
 }
 
 #[test]
-fn standard_rates() {
-    // A standard filter has no blocks: both sizes share one run.
+fn standard_rates_match() {
+    // A standard filter has no blocks: both block sizes share one run.
     let mut runs = BTreeMap::new();
     let mut rows = 0;
     for row in reference("fpr") {
@@ -268,21 +277,21 @@ fn standard_rates() {
             row["beta"], row["k"]
         );
         let got = runs.entry(what.clone()).or_insert_with(|| json(&what));
-        has_exactly(got, FPR);
-        same(&what, &got["fpr"], number(&row["fpr_standard"]));
+        assert_fields(got, FPR);
+        assert_same(&what, &got["fpr"], number(&row["fpr_standard"]));
         assert_eq!(got["fpr"], got["fpr_paper_approximation"]);
         let reads = number(&row["standard_reads_early_exit"]);
-        same(&what, &got["reads_miss"], reads);
+        assert_same(&what, &got["reads_miss"], reads);
         assert_eq!(number(&got["reads_hit"]), number(&row["k"]));
     }
     assert_eq!((rows, runs.len()), (24, 12));
 }
 
 #[test]
-fn best_numbers_of_probes() {
+fn best_numbers_of_probes_match() {
     let mut rows = 0;
     for row in reference("best_k") {
-        // The others differ in nothing but numbers.
+        // The other rows test no other code.
         if ![8, 40].map(Value::from).contains(&row["beta"]) {
             continue;
         }
@@ -291,7 +300,7 @@ fn best_numbers_of_probes() {
         let what = format!("--block-bits {bits} --bits-per-key {beta}");
         let got = json(&format!("fpr --scheme multilevel {what}"));
         assert_eq!(got["probes"], row["mht_best_k"], "{what}");
-        same(&what, &got["fpr"], number(&row["mht_best"]));
+        assert_same(&what, &got["fpr"], number(&row["mht_best"]));
     }
     assert_eq!(rows, 4);
 }
@@ -306,8 +315,8 @@ fn tracking_bits_save_reads() {
         "fpr --scheme multilevel --bits-per-key 40 --probes 28 \
          --tracking-bits 8",
     );
-    same("reads", &got["reads_miss"], number(&row["EP_a12"]));
-    same("fpr", &got["fpr"], number(&row["fpr_a12"]));
+    assert_same("reads", &got["reads_miss"], number(&row["EP_a12"]));
+    assert_same("fpr", &got["fpr"], number(&row["fpr_a12"]));
 }
 
 const TINYSET: &str = "bits_per_key load chains array_bits fpr_union \
@@ -315,10 +324,10 @@ const TINYSET: &str = "bits_per_key load chains array_bits fpr_union \
                        fpr_refilled";
 
 #[test]
-fn tinyset_rates() {
+fn tinyset_rates_match() {
     let mut rows = 0;
     for row in tinyset_reference("rates") {
-        // Below, the longer remainders of the reference show.
+        // Below 9e-5 the longer remainders of the reference are visible.
         if number(&row["exact"]) < 9e-5 {
             continue;
         }
@@ -333,13 +342,13 @@ fn tinyset_rates() {
         };
         let bits = chains + array;
         let got = json(&what(bits));
-        has_exactly(&got, &format!("{FPR} {TINYSET}"));
+        assert_fields(&got, &format!("{FPR} {TINYSET}"));
         let context = format!("{row}");
-        same(&context, &got["fpr"], number(&row["exact"]));
-        same(&context, &got["fpr_union"], number(&row["union"]));
+        assert_same(&context, &got["fpr"], number(&row["exact"]));
+        assert_same(&context, &got["fpr_union"], number(&row["union"]));
         assert_eq!(got["fpr_union"], got["fpr_paper_approximation"]);
-        same(&context, &got["fpr_one_size"], number(&row["one_size"]));
-        same(
+        assert_same(&context, &got["fpr_one_size"], number(&row["one_size"]));
+        assert_same(
             &context,
             &got["bits_per_key"],
             bits as f64 / number(&row["mean"]),
@@ -356,16 +365,16 @@ fn tinyset_rates() {
             (&got["reads_hit"], &got["reads_miss"]),
             (&1.0.into(), &1.0.into())
         );
-        // With removals, one bit of the block tells freed slots.
+        // With removals, one bit of the block marks freed slots.
         let got = json(&(what(bits) + " --removable"));
         assert_eq!(got["array_bits"], array);
-        same(&context, &got["fpr"], number(&row["removable"]));
+        assert_same(&context, &got["fpr"], number(&row["removable"]));
     }
     assert_eq!(rows, 19);
 }
 
 #[test]
-fn tinyset_by_memory() {
+fn tinyset_rates_match_by_memory() {
     let mut rows = 0;
     for table in ["table5", "table6"] {
         for row in tinyset_reference(table) {
@@ -380,20 +389,20 @@ fn tinyset_by_memory() {
             );
             let got = json(&what);
             let gap = number(&got["fpr"]) / number(&row["eps"]) - 1.0;
-            // Three digits of memory.
+            // The memory of the reference has three digits.
             assert!(gap.abs() < 1e-3, "{what} {gap}");
         }
     }
     assert_eq!(rows, 7);
-    // An eighth of the bits are chains if nothing is said.
+    // The default is one chain per 8 bits.
     let got = json("fpr --scheme tinyset --block-bits 256 --bits-per-key 10");
     assert_eq!(got["chains"], 32);
 }
 
 #[test]
-fn tinyset_in_use() {
+fn tinyset_aging_matches() {
     let mut rows = 0;
-    // The blocks of those runs set one of 512 bits aside.
+    // The blocks of the reference reserve one of 512 bits.
     let what = "fpr --scheme tinyset --block-bits 511 --chains 64 \
                 --removable --load";
     for row in tinyset_reference("fig15") {
@@ -417,7 +426,7 @@ fn tinyset_in_use() {
 }
 
 #[test]
-fn tinyset_of_two_levels() {
+fn two_level_tinyset_rates_match() {
     let mut rows = 0;
     for row in tinyset_reference("two_level") {
         rows += 1;
@@ -427,23 +436,23 @@ fn tinyset_of_two_levels() {
             row["bits"], row["cap"], row["ratio"]
         );
         let got = json(&what);
-        has_exactly(&got, &format!("{FPR} {TINYSET}"));
+        assert_fields(&got, &format!("{FPR} {TINYSET}"));
         assert_eq!(got["array_bits"], 447);
         assert_eq!(got["fpr_union"], Value::Null);
-        same(&what, &got["bits_per_key"], number(&row["bits"]));
-        // Measured on one filter each.
+        assert_same(&what, &got["bits_per_key"], number(&row["bits"]));
+        // The reference is measured on one filter per row.
         let rate = number(&row["fpr"]) / number(&got["fpr"]);
         assert!((0.975..1.01).contains(&rate), "{what} {rate}");
         let reads = number(&got["reads_miss"]) - number(&row["reads"]);
         assert!(reads.abs() < 8e-4, "{what} {reads}");
         let more = number(&got["reads_hit"]) - 1.0;
-        same(&what, &got["spilled"], more);
+        assert_same(&what, &got["spilled"], more);
     }
     assert_eq!(rows, 7);
 }
 
 #[test]
-fn tuned_designs() {
+fn tuned_designs_beat_blocked_and_split() {
     let mut rows = 0;
     for (beta, mode, by, most) in [
         (24, "static", "count while building", 0.46),
@@ -453,7 +462,7 @@ fn tuned_designs() {
         let what = format!("tune --block-bits 512 --bits-per-key {beta}");
         let limit = "--max-reads-miss 1.25";
         let any = json(&format!("{what} {limit}"));
-        has_exactly(
+        assert_fields(
             &any,
             "access_budget choices level_shares threshold threshold_by \
              probes tracking_bits fpr reads_hit reads_miss \
@@ -472,8 +481,8 @@ fn tuned_designs() {
             for kind in ["blocked", "split"] {
                 let other = number(&got[format!("fpr_of_{kind}").as_str()]);
                 let ratio = number(&got["fpr"]) / other;
-                let said = &got[format!("ratio_to_{kind}").as_str()];
-                same(kind, said, ratio);
+                let printed = &got[format!("ratio_to_{kind}").as_str()];
+                assert_same(kind, printed, ratio);
             }
         }
         assert!(number(&any["fpr"]) <= number(&one["fpr"]));
@@ -481,9 +490,9 @@ fn tuned_designs() {
     assert_eq!(rows, 2);
 }
 
-/// Every element is closed, in order.
+/// Asserts that every element is closed, in order.
 #[track_caller]
-fn well_formed(svg: &str) {
+fn assert_well_formed(svg: &str) {
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
     let mut open = Vec::new();
     let mut elements = 0;
@@ -503,7 +512,7 @@ fn well_formed(svg: &str) {
 }
 
 #[test]
-fn pictures() {
+fn plots_are_well_formed_svg() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("curve.svg");
     for (arguments, words) in [
@@ -512,7 +521,7 @@ fn pictures() {
             ["share of blocks", "Poisson", "circle"],
         ),
         (
-            // Nothing is refused, and nothing overflows.
+            // No refusals and no overflow.
             "region --scheme multilevel --access-budget 1 --load 8 \
              --choices 3",
             ["sequential", "multilevel", "polyline"],
@@ -530,10 +539,10 @@ fn pictures() {
             ["tinyset", "blocked, best probes", "13.1282 bits per key"],
         ),
     ] {
-        let text = done(&format!("{arguments} --plot {}", path.display()));
+        let text = success(&format!("{arguments} --plot {}", path.display()));
         assert!(text.lines().count() >= 3, "{text}");
         let svg = std::fs::read_to_string(&path).unwrap();
-        well_formed(&svg);
+        assert_well_formed(&svg);
         for word in words {
             assert!(svg.contains(word), "{arguments}: no {word}");
         }
@@ -542,7 +551,7 @@ fn pictures() {
 }
 
 #[test]
-fn errors_are_one_line() {
+fn invalid_arguments_are_refused_with_one_line() {
     for (arguments, word) in [
         ("bound --access-budget 0.9 --load 8 --overflow 0.05", "0.9 reads"),
         ("bound --access-budget 1.2 --load -8", "load"),
@@ -586,8 +595,8 @@ fn errors_are_one_line() {
         assert_eq!(error.matches('\n').count(), 1, "{error}");
         assert!(error.contains(word), "{arguments}: {error}");
     }
-    // A picture never replaces a filter by a slip.
-    let slip = run("bound --access-budget 1.2 --load 8 --plot words.tamis");
-    assert_eq!(slip.status.code(), Some(2));
-    assert!(String::from_utf8(slip.stderr).unwrap().contains(".svg"));
+    // A plot must not overwrite a filter.
+    let refused = run("bound --access-budget 1.2 --load 8 --plot words.tamis");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains(".svg"));
 }

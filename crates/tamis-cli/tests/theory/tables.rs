@@ -1,9 +1,11 @@
 //! `tamis theory crisis` and `tamis theory summary` against independent
-//! values.
+//! reference values.
 
 use serde_json::Value;
 
-use crate::{done, has_exactly, json, number, numbers, rows, run, same};
+use crate::{
+    assert_fields, assert_same, json, number, numbers, rows, run, success,
+};
 
 fn reference(block: &str) -> Vec<Value> {
     rows(
@@ -14,15 +16,14 @@ fn reference(block: &str) -> Vec<Value> {
     )
 }
 
-/// As the options take it.
+/// List as an option takes it.
 fn list(values: &Value) -> String {
     let texts = values.as_array().unwrap().iter().map(Value::to_string);
     texts.collect::<Vec<String>>().join(",")
 }
 
-/// As in `plan` and `build`.
 #[test]
-fn items_may_be_written_short() {
+fn items_are_parsed_as_in_plan_and_build() {
     let levels = "--levels 1900,650,250,100";
     assert_eq!(
         json(&format!("crisis --items 1e3 {levels}")),
@@ -36,25 +37,25 @@ fn items_may_be_written_short() {
 }
 
 #[test]
-fn crises() {
+fn crisis_probabilities_match() {
     let mut rows = 0;
     for row in reference("crisis") {
-        // The largest takes a second and asks nothing new here.
+        // The largest row takes a second and tests no other code.
         if number(&row["n"]) > 1e6 {
             continue;
         }
         let (items, sizes) = (&row["n"], list(&row["sizes"]));
         let what = format!("crisis --items {items} --levels {sizes}");
         let got = json(&what);
-        has_exactly(&got, "crisis heuristic level_items");
-        same(&what, &got["crisis"], number(&row["crisis"]));
+        assert_fields(&got, "crisis heuristic level_items");
+        assert_same(&what, &got["crisis"], number(&row["crisis"]));
         let heuristic = numbers(&row["heuristic_passed_on"]);
-        same(&what, &got["heuristic"], *heuristic.last().unwrap());
+        assert_same(&what, &got["heuristic"], *heuristic.last().unwrap());
         let passed_on = numbers(&row["mean_passed_on"]);
         let levels = got["level_items"].as_array().unwrap();
         assert_eq!(levels.len(), passed_on.len(), "{what}");
         for (level, pair) in levels.iter().zip(passed_on.windows(2)) {
-            same(&what, level, pair[0] - pair[1]);
+            assert_same(&what, level, pair[0] - pair[1]);
         }
         rows += 1;
     }
@@ -62,7 +63,7 @@ fn crises() {
 }
 
 #[test]
-fn larger_buckets() {
+fn larger_buckets_match() {
     let mut rows = 0;
     for row in reference("capacity_exact") {
         let (items, bucket) = (&row["n"], &row["h"]);
@@ -71,15 +72,15 @@ fn larger_buckets() {
             list(&row["pages"])
         );
         let got = json(&what);
-        same(&what, &got["crisis"], number(&row["crisis"]));
-        same(&what, &got["heuristic"], number(&row["fluid"]));
+        assert_same(&what, &got["crisis"], number(&row["crisis"]));
+        assert_same(&what, &got["heuristic"], number(&row["fluid"]));
         rows += 1;
     }
     assert_eq!(rows, 4);
 }
 
 #[test]
-fn replaced_items() {
+fn churn_matches() {
     let mut rows = 0;
     for row in reference("churn") {
         if number(&row["h"]) > 8.0 {
@@ -91,18 +92,18 @@ fn replaced_items() {
             list(&row["sizes"])
         );
         let got = json(&what);
-        has_exactly(
+        assert_fields(
             &got,
             "crisis heuristic level_items crises_per_turnover \
              churn_level_items",
         );
         let passed_on = numbers(&row["churn_passed_on_erlang"]);
         let crises = passed_on.last().unwrap();
-        same(&what, &got["crises_per_turnover"], *crises);
+        assert_same(&what, &got["crises_per_turnover"], *crises);
         let levels = got["churn_level_items"].as_array().unwrap();
         assert_eq!(levels.len(), passed_on.len() - 1);
         for (level, pair) in levels.iter().zip(passed_on.windows(2)) {
-            // A difference of numbers of ten digits.
+            // A difference of numbers with ten digits.
             let want = pair[0] - pair[1];
             let gap = (number(level) - want).abs();
             assert!(gap < 1e-6 * want + 1e-9 * pair[0], "{what}: {level}");
@@ -115,7 +116,7 @@ fn replaced_items() {
 const SUMMARY: &str = "bits_per_item false_positive failure";
 
 #[test]
-fn summaries() {
+fn filter_summaries_match() {
     let mut rows = 0;
     for row in reference("summaries") {
         if number(&row["n"]) > 1e5 {
@@ -125,7 +126,7 @@ fn summaries() {
             format!("--items {} --levels {}", row["n"], list(&row["sizes"]));
         let levels = row["sizes"].as_array().unwrap().len();
         let single = &row["sf"];
-        // As many 64-bit words as it takes for the cells.
+        // Cells are packed into 64-bit words.
         let per_word = 64.0 / ((levels + 1) as f64).log2();
         let bits = number(&single["cells"]) * 64.0 / per_word.floor();
         let what = format!(
@@ -134,9 +135,13 @@ fn summaries() {
             single["k"]
         );
         let got = json(&what);
-        has_exactly(&got, SUMMARY);
-        same(&what, &got["false_positive"], number(&single["false_positive"]));
-        same(&what, &got["failure"], number(&single["failure"]));
+        assert_fields(&got, SUMMARY);
+        assert_same(
+            &what,
+            &got["false_positive"],
+            number(&single["false_positive"]),
+        );
+        assert_same(&what, &got["failure"], number(&single["failure"]));
         let ratio =
             number(&got["bits_per_item"]) / number(&single["bits_per_item"]);
         assert!((1.0..1.04).contains(&ratio), "{what}: {ratio}");
@@ -151,9 +156,9 @@ fn summaries() {
             part(1)
         );
         let got = json(&what);
-        has_exactly(&got, SUMMARY);
+        assert_fields(&got, SUMMARY);
         for field in SUMMARY.split_whitespace() {
-            same(&what, &got[field], number(&stack[field]));
+            assert_same(&what, &got[field], number(&stack[field]));
         }
         rows += 1;
     }
@@ -161,7 +166,7 @@ fn summaries() {
 }
 
 #[test]
-fn strings() {
+fn interpolation_matches() {
     let mut rows = 0;
     for row in reference("interpolation") {
         let what = format!(
@@ -169,14 +174,18 @@ fn strings() {
              interpolation --bits {}",
             row["n"], row["bits_per_item"]
         );
-        // Levels play no part, and few items make a quick table.
+        // The result is independent of the levels. Small tables are fast.
         if number(&row["n"]) > 1e5 {
             continue;
         }
         let got = json(&what);
-        has_exactly(&got, SUMMARY);
-        same(&what, &got["failure"], number(&row["failure"]));
-        same(&what, &got["false_positive"], number(&row["false_positive"]));
+        assert_fields(&got, SUMMARY);
+        assert_same(&what, &got["failure"], number(&row["failure"]));
+        assert_same(
+            &what,
+            &got["false_positive"],
+            number(&row["false_positive"]),
+        );
         let bits = number(&row["bits_per_item"]) + 2.0;
         assert_eq!(got["bits_per_item"], bits);
         rows += 1;
@@ -185,7 +194,7 @@ fn strings() {
 }
 
 #[test]
-fn a_list_of_strings_in_a_stack() {
+fn filter_stack_accepts_a_list_of_strings() {
     let table = "--items 1000 --levels 1900,650,250 --kind filter-stack";
     let hit = |last: &str, probes: u32| {
         let got = json(&format!(
@@ -198,7 +207,7 @@ fn a_list_of_strings_in_a_stack() {
 }
 
 #[test]
-fn optimised() {
+fn optimised_summaries_match() {
     let mut rows = 0;
     for row in reference("optimised_h1") {
         if number(&row["n"]) > 1e4 || number(&row["buckets_per_item"]) < 3.0 {
@@ -211,7 +220,7 @@ fn optimised() {
             row["n"], row["buckets_per_item"]
         );
         let got = json(&what);
-        has_exactly(&got, "filter_stack type_filter interpolation");
+        assert_fields(&got, "filter_stack type_filter interpolation");
         let kinds = [
             ("filter_stack", "mbf"),
             ("type_filter", "sf"),
@@ -229,7 +238,7 @@ fn optimised() {
             assert!(sum <= 3.0 * number(&row["n"]));
         }
         rows += 1;
-        // What is printed can be asked again.
+        // The printed options reproduce the result.
         let stack = &got["filter_stack"];
         let part = |name: &str| {
             let filters = stack["filters"].as_array().unwrap().iter();
@@ -255,11 +264,11 @@ fn optimised() {
 }
 
 #[test]
-fn people_see_the_same() {
-    let text = done("crisis --items 10000 --levels 18000,7200,3600,1200");
+fn tables_have_the_values() {
+    let text = success("crisis --items 10000 --levels 18000,7200,3600,1200");
     assert!(text.contains("probability of a crisis         0.0939331\n"));
     assert!(text.contains("7672.6"));
-    let text = done(
+    let text = success(
         "summary --optimise --items 1000 --buckets-per-item 3 --budget 1e-6",
     );
     for word in ["filter-stack\n", "type-filter\n", "interpolation\n"] {
@@ -268,7 +277,7 @@ fn people_see_the_same() {
 }
 
 #[test]
-fn errors_are_one_line() {
+fn invalid_arguments_are_refused_with_one_line() {
     let table = "--items 1000 --levels 1900,650";
     for (arguments, word) in [
         ("crisis --items 0 --levels 10".to_owned(), "items"),
@@ -321,7 +330,7 @@ fn errors_are_one_line() {
         assert!(error.contains(word), "{arguments}: {error}");
         assert!(output.stdout.is_empty());
     }
-    // Options of one question refused by the other.
+    // --optimise excludes the options of a given summary.
     for arguments in [
         "summary --items 10 --levels 10",
         "summary --items 10 --optimise",

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure, Result};
-use crate::report::{JsonArgs, print_json};
+use crate::report::{COLUMNS, JsonArgs, print_json, wrap};
 use crate::verb::parse_items;
 
 /// Evaluate the formulas behind filters and hash tables
@@ -112,12 +112,29 @@ trait TheoryReport: Serialize + Sized {
         } else {
             let mut out = std::io::stdout().lock();
             for (name, value) in self.rows() {
-                let line = format!("{name:<32}{value}");
-                writeln!(out, "{}", line.trim_end())?;
+                writeln!(out, "{}", row(name, &value))?;
             }
         }
         Ok(Exit::Success)
     }
+}
+
+/// Formats a row of a table. A value too long for the second column is put on
+/// lines of its own and wrapped at spaces, or at commas if it has none.
+fn row(name: &str, value: &str) -> String {
+    const NAME: usize = 32;
+    const INDENT: usize = 4;
+    if NAME + value.len() <= COLUMNS {
+        return format!("{name:<NAME$}{value}").trim_end().to_owned();
+    }
+    let text = if value.contains(' ') {
+        wrap(value, INDENT, INDENT)
+    } else if INDENT + value.len() > COLUMNS {
+        wrap(&value.replace(',', ", "), INDENT, INDENT)
+    } else {
+        value.to_owned()
+    };
+    format!("{name}\n{:INDENT$}{text}", "")
 }
 
 /// Output file of a plot.
