@@ -67,11 +67,11 @@ impl TinysetModel {
         }
     }
 
-    /// The same, refusing a memory out of range.
+    /// Keys per first-level block; fails if the memory is out of range.
     pub(super) fn checked_load(self, bits_per_key: f64) -> Result<f64> {
         match self {
-            Tinyset::One(block) => block.load(bits_per_key),
-            Tinyset::Two(design) => design.load(bits_per_key),
+            TinysetModel::One(block) => block.load(bits_per_key),
+            TinysetModel::Two(design) => design.load(bits_per_key),
         }
     }
 
