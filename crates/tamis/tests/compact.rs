@@ -239,3 +239,38 @@ proptest! {
         prop_assert_eq!(view.to_bytes(), filter.to_bytes());
     }
 }
+
+#[test]
+fn regions_of_a_file_are_mapped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.dat");
+    let mut file = vec![7; 5000];
+    let mut regions = Vec::new();
+    for (_, filter) in all() {
+        for image in [filter.to_bytes(), filter.to_compact_bytes().unwrap()] {
+            regions.push((file.len() as u64, image.clone()));
+            file.extend(image);
+        }
+    }
+    std::fs::write(&path, &file).unwrap();
+    let open = std::fs::File::open(&path).unwrap();
+    for (offset, image) in regions {
+        let len = image.len();
+        let region = Mapped::region(&open, offset, len).unwrap();
+        assert_eq!(region[..], image[..]);
+        let shared = region.clone();
+        assert_eq!(shared.as_ptr(), region.as_ptr());
+        drop(region);
+        AnyFilter::from_bytes(shared).unwrap().verify().unwrap();
+        let region = Mapped::open_region(&path, offset, len).unwrap();
+        assert_eq!(region[..], image[..]);
+    }
+    let whole = Mapped::from_file(&open).unwrap();
+    assert_eq!(whole[..], file[..]);
+    let len = file.len();
+    for (offset, len) in [(1, len), (len as u64, 1), (u64::MAX, 1)] {
+        let error = Mapped::region(&open, offset, len).unwrap_err();
+        assert!(error.to_string().contains("the file has"), "{error}");
+    }
+    assert!(Mapped::region(&open, len as u64, 0).unwrap().is_empty());
+}
