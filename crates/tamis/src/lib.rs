@@ -21,6 +21,8 @@ mod overflow;
 mod parallel;
 mod placement;
 mod search;
+#[cfg(feature = "serde")]
+mod serde;
 mod simd;
 mod storage;
 pub mod summary;
