@@ -181,6 +181,6 @@ fn check_stuck_counters(summary: &impl SummaryBuilder) {
         }
         assert_eq!(table.remove(&key(round, 999)), Some(999));
     }
-    // They are full, or there was nothing to see.
+    // The counters are stuck: all keys are gone, no bit is clear.
     assert_eq!(table.summary().false_positive(), 1.0);
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// `fract(word * base^i) * base`: two multiplications, where a digit of an
 /// integer takes two divisions. Bit fields would be cheaper to read, but take
 /// 3 bits per cell for base 5, which packs into 2.37.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Cells {
     words: Vec<u64>,
     base: u64,

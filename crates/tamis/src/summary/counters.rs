@@ -11,7 +11,7 @@ const STUCK: u8 = 15;
 
 /// Counters of four bits, two per byte. In a half-full filter a counter is
 /// Poisson with mean ln 2, so that it sticks with probability 1.6e-15.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Counters(Vec<u8>);
 
 impl Counters {

@@ -1,6 +1,7 @@
 //! A stack of Bloom filters, one for each level.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use tamis_theory::summary::{self, Prediction};
 
@@ -10,6 +11,7 @@ use super::mixing::MixedHash;
 use super::rates::Rates;
 use super::{
     Deletion, LevelFilter, Located, Summary, SummaryBuilder, TableShape,
+    fmt_size,
 };
 use crate::error::{Error, Result};
 
@@ -59,7 +61,7 @@ const LISTED: f64 = 32.0;
 /// assert!((0..1000u32).all(|i| table.lookup(&i).reads == 1));
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FilterStack {
     layers: Vec<Layer>,
     stale: StaleKeys,
@@ -263,6 +265,12 @@ impl FilterStack {
     /// The number of filters that hold a key of `level`.
     fn layers_of(&self, level: u32) -> usize {
         (level as usize).min(self.layers.len() - 1) + 1
+    }
+}
+
+impl fmt::Debug for FilterStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_size("FilterStack", self, f)
     }
 }
 

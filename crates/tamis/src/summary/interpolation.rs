@@ -1,11 +1,14 @@
 //! Sorted strings of hash bits.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use tamis_theory::summary::{self, Prediction};
 
 use super::mixing::MixedHash;
-use super::{Levels, Located, Summary, SummaryBuilder, TableShape, zeroed};
+use super::{
+    Levels, Located, Summary, SummaryBuilder, TableShape, fmt_size, zeroed,
+};
 use crate::error::{Error, Result};
 use crate::search::interpolate;
 
@@ -58,7 +61,7 @@ const GROWTH: usize = 16;
 /// assert_eq!(table.lookup("pear").reads, 0);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Interpolation {
     /// Sorted arrays; every word of one is below every word of the next.
     segments: Vec<Vec<u64>>,
@@ -243,6 +246,12 @@ impl Interpolation {
     }
 }
 
+impl fmt::Debug for Interpolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_size("Interpolation", self, f)
+    }
+}
+
 impl Summary for Interpolation {
     #[inline]
     fn locate(&self, hash: u64) -> Located {
@@ -314,6 +323,15 @@ mod tests {
     fn empty(items: u64, bits: u32) -> Interpolation {
         let shape = TableShape::new(items, &[8; 8], 1).unwrap();
         Interpolation::builder().bits(bits).build(&shape).unwrap()
+    }
+
+    #[test]
+    fn debug_output_omits_the_strings() {
+        let mut summary = empty(1000, 61);
+        for i in 0..1000u64 {
+            summary.insert(crate::KeyHasher::default().hash(&i), 0);
+        }
+        assert!(alloc::format!("{summary:?}").len() < 80);
     }
 
     proptest! {

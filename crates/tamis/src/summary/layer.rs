@@ -8,7 +8,7 @@ use super::{Deletion, LevelFilter, zeroed};
 use crate::error::{Error, Result};
 
 /// A [`LevelFilter`] with its contents.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum Layer {
     Bloom { groups: ProbeGroups, bits: Vec<u64>, counters: Option<Counters> },
     List { cut: StringCut, strings: Vec<u64> },

@@ -59,6 +59,7 @@ pub use tamis_theory::summary::Filter as LevelFilter;
 pub use type_filter::{TypeFilter, TypeFilterBuilder};
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::{Error, Result};
 
@@ -246,6 +247,18 @@ pub trait SummaryBuilder {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     fn build(&self, shape: &TableShape) -> Result<Self::Summary>;
+}
+
+/// Formats the size of a summary instead of its contents.
+fn fmt_size(
+    name: &str,
+    summary: &impl Summary,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    f.debug_struct(name)
+        .field("bits", &summary.bits())
+        .field("stale", &summary.stale())
+        .finish_non_exhaustive()
 }
 
 /// `count` default values, or [`Error::Allocation`].

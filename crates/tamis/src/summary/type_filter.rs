@@ -1,5 +1,7 @@
 //! One filter whose cells hold levels.
 
+use core::fmt;
+
 use tamis_theory::summary::{self, Prediction};
 
 use super::cells::{CellAt, Cells};
@@ -7,7 +9,9 @@ use super::counters::Counters;
 use super::deletion::StaleKeys;
 use super::mixing::{MixedHash, ProbeGroups};
 use super::rates::Rates;
-use super::{Deletion, Located, Summary, SummaryBuilder, TableShape};
+use super::{
+    Deletion, Located, Summary, SummaryBuilder, TableShape, fmt_size,
+};
 use crate::error::{Error, Result};
 use crate::placement::reduce;
 
@@ -58,7 +62,7 @@ use crate::placement::reduce;
 /// assert!((0..1000u32).all(|i| table.lookup(&i).reads == 1));
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TypeFilter {
     cells: Cells,
     layout: CellLayout,
@@ -313,6 +317,12 @@ impl TypeFilter {
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.layout.cells()
+    }
+}
+
+impl fmt::Debug for TypeFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_size("TypeFilter", self, f)
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Entries by hash. Several entries share a hash only if hashes collide.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct EntryList<K, V> {
     entries: BTreeMap<u64, Vec<(K, V)>>,
     len: usize,

@@ -31,7 +31,8 @@ impl RefusalRule {
     }
 }
 
-#[derive(Debug, Clone)]
+/// A bucket of any number of entries.
+#[derive(Clone)]
 pub(super) struct Bucket<K, V> {
     pub(super) entries: Vec<(K, V)>,
     /// One bit per class, set if a key of that class was refused. A removal

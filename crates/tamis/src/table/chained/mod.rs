@@ -7,6 +7,7 @@ pub use builder::{ChainedBuilder, ChainedDesign};
 
 use alloc::vec::Vec;
 use core::borrow::Borrow;
+use core::fmt;
 
 use super::entry_list::EntryList;
 use super::in_reinsertion_order;
@@ -28,7 +29,7 @@ use bucket::{Bucket, RefusalRule};
 /// of keys it ever refused, and a lookup continues to the next bucket only if
 /// a key of its class was refused. Nearly every miss then ends at its first
 /// bucket. The record stays correct after removals, when the load of a bucket
-/// no longer shows what it refused at its fullest.
+/// no longer reflects its past refusals.
 ///
 /// At 8 keys per bucket, three choices, measured with 2^17 buckets:
 ///
@@ -84,7 +85,7 @@ use bucket::{Bucket, RefusalRule};
 /// assert!(stats.histogram.len() <= 10);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Chained<K, V> {
     buckets: Vec<Bucket<K, V>>,
     /// Keys that all their buckets refused.
@@ -150,6 +151,13 @@ impl Chained<(), ()> {
     #[must_use]
     pub fn builder() -> ChainedBuilder {
         ChainedBuilder::new()
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Chained<K, V> {
+    /// Formats the keys and values as a map.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -257,6 +265,7 @@ impl<K, V> Chained<K, V> {
     /// use tamis::table::Chained;
     /// let mut table = Chained::builder().items(10).build()?;
     /// table.insert(1u8, 10);
+    /// assert_eq!(format!("{table:?}"), "{1: 10}");
     /// table.insert(2u8, 20);
     /// assert_eq!(table.iter().map(|(_, value)| value).sum::<i32>(), 30);
     /// # Ok::<(), tamis::Error>(())

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// All buckets in one allocation. The entries of a bucket fill its first
 /// slots, without gaps.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Buckets<K, V> {
     slots: Vec<Option<(K, V)>>,
     /// Slots per bucket (h).

@@ -13,6 +13,7 @@ pub use stats::{LevelStats, MultilevelStats};
 pub use table_full::TableFull;
 
 use alloc::collections::BTreeMap;
+use core::fmt;
 
 use super::entry_list::EntryList;
 use super::place::TableCounts;
@@ -88,7 +89,7 @@ use buckets::Buckets;
 /// assert!(stats.summary_bits_per_key.unwrap() < 16.0);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Multilevel<K, V, S = NoSummary> {
     buckets: Buckets<K, V>,
     /// Keys that no level had room for, at most `stash_entries`.
@@ -120,6 +121,15 @@ impl Multilevel<(), ()> {
     #[must_use]
     pub fn builder() -> MultilevelBuilder {
         MultilevelBuilder::new()
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug, S: Summary> fmt::Debug
+    for Multilevel<K, V, S>
+{
+    /// Formats the keys and values as a map.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -223,6 +233,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// use tamis::table::Multilevel;
     /// let mut table = Multilevel::builder().levels(&[20, 10]).build()?;
     /// table.insert(1u8, 10)?;
+    /// assert_eq!(format!("{table:?}"), "{1: 10}");
     /// table.insert(2u8, 20)?;
     /// assert_eq!(table.iter().map(|(_, value)| value).sum::<i32>(), 30);
     /// # Ok::<(), tamis::Error>(())
