@@ -274,3 +274,33 @@ fn regions_of_a_file_are_mapped() {
     }
     assert!(Mapped::region(&open, len as u64, 0).unwrap().is_empty());
 }
+
+#[test]
+fn headers_parsed_once_open_as_often_as_needed() {
+    let balanced = build(Kind::Balanced, 256);
+    let filters = all().into_iter().map(|(_, filter)| filter);
+    for filter in filters.chain([balanced]) {
+        let mut images = vec![filter.to_bytes()];
+        images.extend(filter.to_compact_bytes());
+        for image in images {
+            let header = Header::parse(&image).unwrap();
+            let stats = filter.stats();
+            assert_eq!(header.kind(), filter.kind());
+            assert_eq!(header.hasher(), filter.hasher());
+            assert_eq!(header.items(), stats.items);
+            assert_eq!(header.design_items(), stats.design_items);
+            assert_eq!(header.design_fpr(), stats.design_fpr);
+            for copy in [image.clone(), image.clone()] {
+                let view = AnyFilter::from_bytes_with(&header, &copy[..]);
+                let view = view.unwrap();
+                assert_eq!(view.stats(), stats);
+                assert!(keys(1, ITEMS).all(|key| view.contains(&key)));
+            }
+            let error =
+                AnyFilter::from_bytes_with(&header, &image[1..]).unwrap_err();
+            assert!(matches!(error, Error::Length { .. }), "{error}");
+            let blocked = Blocked::from_bytes_with(&header, &image[..]);
+            assert_eq!(blocked.is_ok(), filter.kind() == Kind::Blocked);
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod bit_filter;
 mod blocked;
 mod bloom;
 mod builder;
+mod embedded;
 #[cfg(feature = "std")]
 mod shared;
 mod split;

@@ -211,7 +211,7 @@ fn refused(kind: Kind, why: &'static str) -> Error {
 
 impl Image<'_> {
     /// The image with a compact header.
-    pub(super) fn to_compact_bytes(&self) -> Result<Vec<u8>> {
+    pub(crate) fn to_compact_bytes(&self) -> Result<Vec<u8>> {
         let Self { kind, hasher, counts, geometry, sections } = self;
         let refused = |why| refused(*kind, why);
         if *hasher != KeyHasher::default() {

@@ -123,8 +123,8 @@ impl<T: PartialEq, const N: usize> PartialEq for Short<T, N> {
 /// Opening a filter parses its header, which costs tens of nanoseconds. A
 /// program that opens the same bytes again and again (a storage engine that
 /// reads filters through a block cache) parses once, keeps the `Header`
-/// (`Copy`, without a borrow of the bytes), and opens with `from_header`,
-/// which costs a few:
+/// (`Copy`, without a borrow of the bytes), and opens with
+/// `from_bytes_with`, which costs a few:
 ///
 /// ```
 /// use tamis::*;
@@ -136,7 +136,7 @@ impl<T: PartialEq, const N: usize> PartialEq for Short<T, N> {
 /// let header = Header::parse(&bytes)?; // once
 /// assert_eq!((header.kind(), header.items()), (tamis::Kind::Blocked, 1));
 /// for _ in 0..3 {
-///     let filter = Blocked::from_header(&header, &bytes[..])?;
+///     let filter = Blocked::from_bytes_with(&header, &bytes[..])?;
 ///     assert!(filter.contains("apple"));
 /// }
 /// # Ok::<(), tamis::Error>(())
@@ -301,6 +301,13 @@ impl Header {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Refuses an image of another length than that in the header. The
+    /// sections of the header are inside every image that passes.
+    #[inline]
+    pub(crate) fn check_length(&self, image: &[u8]) -> Result<()> {
+        check_length(self.bytes, image)
     }
 
     /// [`parse`](Self::parse), for an image that other bytes may follow

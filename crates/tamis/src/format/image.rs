@@ -150,32 +150,6 @@ pub trait Persist {
         out
     }
 
-    /// The filter as bytes with a header of 32 bytes, and the blocks right
-    /// behind it: for small filters inside the files of another program.
-    /// `from_bytes` opens both forms.
-    ///
-    /// Blocks are not aligned to cache lines, unless the program places the
-    /// image so that its byte 32 is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] for a [`Balanced`](crate::Balanced) filter, a
-    /// hash with a key or a seed, a TinySet of two levels or with a number
-    /// of chains of its own, and 2^32 keys or blocks.
-    ///
-    /// ```
-    /// use tamis::{Blocked, Filter, Insert, Persist};
-    /// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
-    /// filter.insert("apple");
-    /// let bytes = filter.to_compact_bytes()?;
-    /// assert!(bytes.len() + 96 == filter.to_bytes().len());
-    /// assert!(Blocked::from_bytes(&bytes[..])?.contains("apple"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn to_compact_bytes(&self) -> Result<Vec<u8>> {
-        self.image().to_compact_bytes()
-    }
-
     /// Writes the file to anything that takes bytes. The payload goes out
     /// straight from the structure's memory.
     ///
