@@ -5,7 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{AnyFilter, Error, Filter, Fold, Insert, Merge, Persist, Result};
+use tamis::{
+    AnyFilter, Error, Filter, Fold, Header, Insert, Merge, Persist, Result,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"\x89TAMIS\r\n";
@@ -20,6 +22,8 @@ const SECTIONS: usize = 68;
 const FIXED: usize = 72;
 const ENTRY: usize = 32;
 const CHECKSUM: usize = 8;
+/// Bytes of the header of the compact form.
+const COMPACT_HEADER: usize = 32;
 
 fuzz_target!(|input: &[u8]| {
     let _ = survive(input);
@@ -27,6 +31,9 @@ fuzz_target!(|input: &[u8]| {
         let _ = survive(&sealed);
     }
     if let Some(sealed) = seal(input, true) {
+        let _ = survive(&sealed);
+    }
+    if let Some(sealed) = seal_compact(input) {
         let _ = survive(&sealed);
     }
 });
@@ -61,8 +68,16 @@ fn survive(bytes: &[u8]) -> Result<()> {
     let written = owned.to_bytes();
     assert_eq!(written, view.to_bytes());
     if verified.is_ok() {
-        assert_eq!(written, bytes, "a file verified is not the one written");
+        let same = match bytes.starts_with(MAGIC) {
+            true => written.clone(),
+            false => owned.to_compact_bytes()?,
+        };
+        assert_eq!(same, bytes, "a file verified is not the one written");
     }
+    let header = Header::parse(bytes)?;
+    assert_eq!(tamis::image_len(bytes)?, bytes.len() as u64);
+    let with_header = AnyFilter::from_bytes_with(&header, bytes)?;
+    assert_eq!(with_header.to_bytes(), written);
     // Written bytes can be opened, also if the input did not verify.
     let again = AnyFilter::from_bytes(&written[..])?;
     again.contains_hash_batch(&hashes, &mut found);
@@ -128,6 +143,23 @@ fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
     put(&mut bytes, FILE_BYTES, &len.to_le_bytes());
     let sum = xxh3_64(&bytes[..header - CHECKSUM]);
     put(&mut bytes, header - CHECKSUM, &sum.to_le_bytes());
+    Some(bytes)
+}
+
+/// The input as a compact image: with correct magic, version, hash and
+/// checksums, and as many blocks as there are bytes for.
+fn seal_compact(input: &[u8]) -> Option<Vec<u8>> {
+    let block_bits = input.get(6..8)?.try_into().map(u16::from_le_bytes);
+    let block_bytes = usize::from(block_bits.ok()?.div_ceil(8)).max(1);
+    let blocks = input.len().checked_sub(COMPACT_HEADER)? / block_bytes;
+    let mut bytes = input[..COMPACT_HEADER + blocks * block_bytes].to_vec();
+    put(&mut bytes, 0, b"\x89t\x01");
+    bytes[3] = 1 << 4 | bytes[3] & 15;
+    put(&mut bytes, 8, &(blocks as u32).to_le_bytes());
+    let sum = xxh3_64(&bytes[COMPACT_HEADER..]) as u32;
+    put(&mut bytes, 24, &sum.to_le_bytes());
+    let sum = xxh3_64(&bytes[..28]) as u32;
+    put(&mut bytes, 28, &sum.to_le_bytes());
     Some(bytes)
 }
 
