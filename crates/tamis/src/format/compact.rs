@@ -97,31 +97,32 @@ pub(super) fn parse(image: &[u8], exact: bool) -> Result<Header> {
         bytes: payload,
         checksum: u32_at(24).into(),
     };
-    let geometry = expand(kind, block_bits, blocks, small, flags)?;
-    let sections = Sections::new(&[section], section);
-    let Some(sections) = sections else {
-        return Err(corrupt("section table", "more sections than a kind has"));
-    };
-    Ok(Header {
+    let mut parsed = Header {
         kind,
         hasher,
         counts,
-        geometry,
-        sections,
+        geometry: GeometryBytes::empty(0),
+        sections: Sections::empty(section),
         bytes,
         header_bytes: HEADER as u16,
-    })
+    };
+    let (geometry, len) = expand(kind, block_bits, blocks, small, flags)?;
+    let fits = parsed.geometry.extend(&geometry[..len]);
+    match fits.and_then(|()| parsed.sections.extend(&[section])) {
+        Some(()) => Ok(parsed),
+        None => Err(corrupt("geometry", "longer than that of any kind")),
+    }
 }
 
-/// The geometry as the full header has it. Its values are checked by the
-/// kind.
+/// The geometry as the full header has it, and its length. Its values are
+/// checked by the kind.
 fn expand(
     kind: Kind,
     block_bits: u16,
     blocks: u64,
     small: u8,
     flags: u8,
-) -> Result<GeometryBytes> {
+) -> Result<([u8; TINYSET], usize)> {
     let mut bytes = [0; TINYSET];
     let mut at = Writer { bytes: &mut bytes, at: 0 };
     at.put(&blocks.to_le_bytes());
@@ -156,8 +157,7 @@ fn expand(
             return Err(corrupt("kind", "balanced has no compact form"));
         }
     };
-    GeometryBytes::new(&bytes[..len], 0)
-        .ok_or(corrupt("geometry", "longer than that of any kind"))
+    Ok((bytes, len))
 }
 
 /// Bytes of the full geometry of the Bloom kinds, and of a TinySet.

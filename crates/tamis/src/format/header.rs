@@ -86,13 +86,20 @@ pub(crate) type GeometryBytes = Short<u8, MAX_GEOMETRY>;
 pub(super) type Sections = Short<Section, MAX_SECTIONS>;
 
 impl<T: Copy, const N: usize> Short<T, N> {
-    /// A copy of `slice`, or `None` if it has more than `N` elements.
-    #[inline]
-    pub(super) fn new(slice: &[T], padding: T) -> Option<Self> {
+    /// An empty slice.
+    #[inline(always)]
+    pub(super) fn empty(padding: T) -> Self {
         const { assert!(N <= u8::MAX as usize) };
-        let mut all = [padding; N];
-        all.get_mut(..slice.len())?.copy_from_slice(slice);
-        Some(Self { all, len: slice.len() as u8 })
+        Self { all: [padding; N], len: 0 }
+    }
+
+    /// Appends elements; `None` if more than `N` elements result.
+    #[inline(always)]
+    pub(super) fn extend(&mut self, elements: &[T]) -> Option<()> {
+        let len = usize::from(self.len);
+        self.all.get_mut(len..len + elements.len())?.copy_from_slice(elements);
+        self.len += elements.len() as u8;
+        Some(())
     }
 }
 
@@ -193,6 +200,7 @@ pub fn image_len(bytes: &[u8]) -> Result<u64> {
 
 /// Bytes of the header of `geometry` bytes of geometry and `sections`
 /// sections.
+#[inline(always)]
 pub(super) fn header_bytes(geometry: usize, sections: usize) -> usize {
     (FIXED + geometry + sections * ENTRY + CHECKSUM).next_multiple_of(ALIGN)
 }
@@ -312,6 +320,7 @@ impl Header {
 
     /// [`parse`](Self::parse), for an image that other bytes may follow
     /// unless `exact`.
+    #[inline(always)]
     fn parse_prefix(image: &[u8], exact: bool) -> Result<Self> {
         if compact::is_compact(image) {
             return compact::parse(image, exact);
@@ -354,9 +363,11 @@ impl Header {
             check_length(bytes, image)?;
         }
         let kind = Kind::from_code(u16_at(10))?;
+        let id = HashId::from_code(u16_at(12))?;
         let seed = u128::from_le_bytes(field(fixed, 16));
-        let hasher = KeyHasher::new(HashId::from_code(u16_at(12))?, seed)
-            .map_err(|_| corrupt("seed", "wider than the seed of its hash"))?;
+        let Ok(hasher) = KeyHasher::new(id, seed) else {
+            return Err(corrupt("seed", "wider than the seed of its hash"));
+        };
         if u16_at(14) != 0 || u16_at(70) != 0 {
             return Err(corrupt("flags", "bits this version does not define"));
         }
@@ -366,48 +377,54 @@ impl Header {
             design_fpr: f64::from_bits(u64_at(56)),
         };
         counts.check()?;
+        // Filled in place: a copy of its 320 bytes costs as much as the
+        // checksum.
+        let mut parsed = Self {
+            kind,
+            hasher,
+            counts,
+            geometry: Short::empty(0),
+            sections: Short::empty(Section::EMPTY),
+            bytes,
+            header_bytes: len as u16,
+        };
         let table = FIXED + geometry_bytes;
-        let geometry = GeometryBytes::new(&header[FIXED..table], 0)
-            .ok_or(corrupt("geometry", "longer than that of any kind"))?;
-        let empty = &[Section::EMPTY; MAX_SECTIONS + 1];
-        let mut sections = empty
-            .get(..section_count)
-            .and_then(|empty| Short::new(empty, Section::EMPTY))
-            .ok_or(corrupt(
-                "section table",
-                "more sections than a kind has",
-            ))?;
+        let geometry = &header[FIXED..table];
+        // Constant lengths are copied without a call.
+        let fits = match geometry_bytes {
+            16 => parsed.geometry.extend(&field::<16>(geometry, 0)),
+            40 => parsed.geometry.extend(&field::<40>(geometry, 0)),
+            _ => parsed.geometry.extend(geometry),
+        };
+        if fits.is_none() {
+            return Err(corrupt("geometry", "longer than that of any kind"));
+        }
         let mut end = len as u64;
-        for (i, section) in sections.iter_mut().enumerate() {
+        for i in 0..section_count {
             let entry: [u8; ENTRY] = field(header, table + i * ENTRY);
-            *section = parse_section(&entry)?;
+            let section = parse_section(&entry)?;
             // One valid offset for each section: the next aligned one.
             if section.offset != end.next_multiple_of(ALIGN as u64) {
                 return Err(corrupt("section", "not at its place"));
             }
-            end = section
-                .offset
-                .checked_add(section.bytes)
-                .filter(|&end| end <= bytes)
-                .ok_or(corrupt("section", "ends behind the file"))?;
+            match section.offset.checked_add(section.bytes) {
+                Some(next) if next <= bytes => end = next,
+                _ => return Err(corrupt("section", "ends behind the file")),
+            }
+            if parsed.sections.extend(&[section]).is_none() {
+                let why = "more sections than a kind has";
+                return Err(corrupt("section table", why));
+            }
         }
         let padding = &covered[table + section_count * ENTRY..];
-        if padding.iter().any(|&byte| byte != 0) {
+        // Without an early exit, so that the loop is vectorised.
+        if padding.iter().fold(0, |bits, byte| bits | byte) != 0 {
             return Err(corrupt("padding", "bits this version leaves zero"));
         }
         if end != bytes {
             return Err(corrupt("file length", "bytes behind the sections"));
         }
-        let header_bytes = len as u16;
-        Ok(Self {
-            kind,
-            hasher,
-            counts,
-            geometry,
-            sections,
-            bytes,
-            header_bytes,
-        })
+        Ok(parsed)
     }
 }
 
@@ -439,6 +456,7 @@ pub(crate) fn corrupt(field: &'static str, why: &'static str) -> Error {
     Error::Corrupt { field, why }
 }
 
+#[inline(always)]
 fn parse_section(entry: &[u8; ENTRY]) -> Result<Section> {
     let u32_at = |at| u32::from_le_bytes(field(entry, at));
     let u64_at = |at| u64::from_le_bytes(field(entry, at));
