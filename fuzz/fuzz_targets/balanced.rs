@@ -7,10 +7,7 @@ use std::sync::OnceLock;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tamis::{
-    AnyFilter, Balanced, BalancedBuilder, Filter, Fold, Insert, Merge,
-    Overflow, Persist, Scheme,
-};
+use tamis::{AnyFilter, Balanced, Builder, Overflow, Scheme};
 
 #[derive(Debug, Arbitrary)]
 enum Op {
@@ -34,8 +31,8 @@ const SIZES: [f64; 3] = [6.0, 14.0, 30.0];
 const TRACKING: [u32; 3] = [0, 1, 16];
 
 /// Design `number`, computed once: a prediction takes longer than a history.
-fn design(number: u8) -> &'static BalancedBuilder {
-    static DESIGNS: [OnceLock<BalancedBuilder>; 256] =
+fn design(number: u8) -> &'static Builder<Balanced> {
+    static DESIGNS: [OnceLock<Builder<Balanced>>; 256] =
         [const { OnceLock::new() }; 256];
     DESIGNS[usize::from(number)].get_or_init(|| {
         let mut rest = usize::from(number);
@@ -44,10 +41,13 @@ fn design(number: u8) -> &'static BalancedBuilder {
             rest /= base;
             digit
         };
-        Balanced::builder()
+        let mut builder = Balanced::builder()
             .scheme(Scheme::ALL[digit(3)])
-            .overflow(Overflow::ALL[digit(4)])
-            .threshold_by_popcount(digit(2) == 1)
+            .overflow(Overflow::ALL[digit(4)]);
+        if digit(2) == 1 {
+            builder = builder.refuse_by_set_bits();
+        }
+        builder
             .tracking_bits(TRACKING[digit(3)])
             .bits_per_key(SIZES[digit(3)])
             .block_bits(256)
@@ -58,7 +58,7 @@ fn design(number: u8) -> &'static BalancedBuilder {
 }
 
 fuzz_target!(|history: History| {
-    let builder = design(history.design).clone();
+    let builder = design(history.design);
     let mut filter = builder.items(history.items.into()).build().unwrap();
     let mut model = BTreeSet::new();
     for op in history.ops {
@@ -105,12 +105,12 @@ fuzz_target!(|history: History| {
             }
             Op::MergeSelf => {
                 let mut any = AnyFilter::Balanced(filter.clone());
-                assert!(any.merge(&any.clone()).is_err());
-                assert!(any.fold().is_err());
+                assert!(any.merge_from(&any.clone()).is_err());
+                assert!(any.halved().is_err());
                 assert_eq!(any.to_bytes(), filter.to_bytes());
             }
             Op::Lookup(keys) => {
-                let batch = filter.contains_batch(&keys);
+                let batch = filter.contains_each(&keys);
                 for (key, found) in keys.iter().zip(batch) {
                     assert_eq!(found, filter.contains(key));
                 }

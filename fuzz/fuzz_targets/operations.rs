@@ -7,10 +7,7 @@ use std::num::NonZero;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tamis::{
-    AnyFilter, Blocked, Bloom, Error, Filter, Fold, Insert, KeyHasher, Merge,
-    Persist, Shared, Split,
-};
+use tamis::{AnyFilter, Blocked, Bloom, Error, KeyHasher, Shared, Split};
 
 #[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
 enum Sort {
@@ -140,19 +137,19 @@ macro_rules! history {
                     Op::MergeSame(keys) => {
                         let mut other = empty.clone();
                         for _ in 0..folds {
-                            other = other.fold().expect("folded before");
+                            other = other.halved().expect("folded before");
                         }
                         other.insert_batch(&keys);
                         let bytes = other.to_bytes();
                         let view = $kind::from_bytes(&bytes[..])
                             .expect("just written");
-                        filter.merge(&view).expect("the same settings");
+                        filter.merge_from(&view).expect("the same settings");
                         add(&mut items, keys.len());
                         model.extend(keys);
                     }
                     Op::MergeSelf => {
                         let past = filter.clone();
-                        filter.merge(&past).expect("the same filter");
+                        filter.merge_from(&past).expect("the same filter");
                         items = items.saturating_mul(2);
                     }
                     Op::MergeOther(other_recipe, keys) => {
@@ -162,7 +159,7 @@ macro_rules! history {
                         other.insert_batch(&keys);
                         let before = filter.to_bytes();
                         let mut any = AnyFilter::$kind(filter);
-                        match any.merge(&other) {
+                        match any.merge_from(&other) {
                             Ok(()) => {
                                 add(&mut items, keys.len());
                                 model.extend(keys);
@@ -181,7 +178,7 @@ macro_rules! history {
                     }
                     Op::Fold => {
                         let blocks = filter.block_count();
-                        match filter.fold() {
+                        match filter.halved() {
                             Ok(folded) => {
                                 assert_eq!(2 * folded.block_count(), blocks);
                                 filter = folded;
@@ -230,13 +227,13 @@ macro_rules! history {
                             }
                         });
                         add(&mut items, left.len() + right.len());
-                        assert_eq!(shared.items(), items);
+                        assert_eq!(shared.len(), items);
                         model.extend(left);
                         model.extend(right);
-                        filter = $kind::from(shared);
+                        filter = shared.into_filter();
                     }
                     Op::Lookup(keys) => {
-                        let batch = filter.contains_batch(&keys);
+                        let batch = filter.contains_each(&keys);
                         assert_eq!(batch.len(), keys.len());
                         for (key, found) in keys.iter().zip(batch) {
                             assert_eq!(filter.contains(key), found);
@@ -251,11 +248,11 @@ macro_rules! history {
             }
             filter.verify().expect("never damaged");
             let all: Vec<u16> = model.iter().copied().collect();
-            assert!(filter.contains_batch(&all).iter().all(|&found| found));
+            assert!(filter.contains_each(&all).iter().all(|&found| found));
             // The bits depend on the keys alone, not on the history.
             let mut direct = empty;
             for _ in 0..folds {
-                direct = direct.fold().expect("folded before");
+                direct = direct.halved().expect("folded before");
             }
             for key in &all {
                 direct.insert(key);

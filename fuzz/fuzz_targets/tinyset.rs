@@ -8,10 +8,7 @@ use std::sync::OnceLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tamis::{
-    Error, Filter, Fold, Grow, Insert, Merge, Persist, Remove, Result,
-    TinySet, TinySetBuilder,
-};
+use tamis::{Builder, Error, Result, TinySet, inspect};
 use xxhash_rust::xxh3::xxh3_64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
@@ -133,8 +130,8 @@ impl<'a> Arbitrary<'a> for Input<'a> {
 
 /// Two-level designs with blocks of 256 and 512 bits, computed once: a
 /// design takes longer than a history.
-fn two_levels() -> &'static [TinySetBuilder; 2] {
-    static DESIGNS: OnceLock<[TinySetBuilder; 2]> = OnceLock::new();
+fn two_levels() -> &'static [Builder<TinySet>; 2] {
+    static DESIGNS: OnceLock<[Builder<TinySet>; 2]> = OnceLock::new();
     DESIGNS.get_or_init(|| {
         [256, 512].map(|block_bits| {
             let builder = TinySet::builder().block_bits(block_bits);
@@ -222,8 +219,8 @@ impl Beside {
     }
 
     fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
-        let predicted = self.filter.merged_fpr(other).expect("the same");
-        self.filter.merge(other).expect("the same settings");
+        let predicted = inspect::merged_fpr(&self.filter, other).expect("the same");
+        self.filter.merge_from(other).expect("the same settings");
         self.expect(predicted);
     }
 
@@ -249,9 +246,9 @@ impl Beside {
             {
                 let before = self.filter.to_bytes();
                 let same = self.filter.clone();
-                assert!(self.filter.merge(&same).is_err());
-                assert!(self.filter.fold().is_err());
-                assert!(self.filter.grow().is_err());
+                assert!(self.filter.merge_from(&same).is_err());
+                assert!(self.filter.halved().is_err());
+                assert!(self.filter.doubled().is_err());
                 assert_eq!(self.filter.to_bytes(), before);
             }
             Op::InsertBatch(_)
@@ -307,12 +304,12 @@ impl Beside {
             }
             Op::Fold => {
                 let blocks = self.filter.block_count();
-                match self.filter.fold() {
+                match self.filter.halved() {
                     Ok(folded) => {
                         assert_eq!(2 * folded.block_count(), blocks);
-                        let predicted = self.filter.folded_fpr();
+                        let predicted = inspect::folded_fpr(&self.filter);
                         self.filter = folded;
-                        self.empty = self.empty.fold().expect("as many");
+                        self.empty = self.empty.halved().expect("as many");
                         self.expect(predicted.expect("just done"));
                     }
                     Err(Error::NotFoldable { .. }) => {
@@ -323,9 +320,9 @@ impl Beside {
             }
             Op::Grow => {
                 if self.filter.block_count() < 32 {
-                    let predicted = self.filter.grown_fpr().expect("small");
-                    self.filter = self.filter.grow().expect("small");
-                    self.empty = self.empty.grow().expect("small");
+                    let predicted = inspect::grown_fpr(&self.filter).expect("small");
+                    self.filter = self.filter.doubled().expect("small");
+                    self.empty = self.empty.doubled().expect("small");
                     self.expect(predicted);
                 }
             }
@@ -337,7 +334,7 @@ impl Beside {
                     .expect("just written");
                 view.verify().expect("just written");
                 assert_eq!(view.stats(), self.filter.stats());
-                assert!(view.stored().eq(self.filter.stored()));
+                assert!(inspect::stored(&view).eq(inspect::stored(&self.filter)));
                 assert_eq!(view.to_bytes(), &buffer[misalign..]);
                 self.filter = view.into_owned().expect("small");
             }
@@ -349,7 +346,7 @@ impl Beside {
             }
             Op::Lookup(keys) => {
                 let keys = keys.all();
-                let batch = self.filter.contains_batch(&keys);
+                let batch = self.filter.contains_each(&keys);
                 for (key, found) in keys.iter().zip(batch) {
                     assert_eq!(self.filter.contains(key), found);
                     // `None` if the block is saturated.
@@ -363,7 +360,7 @@ impl Beside {
     fn check(&self) {
         assert_eq!(self.filter.stats().items, self.items);
         let keys: Vec<u16> = self.model.keys().copied().collect();
-        let found = self.filter.contains_batch(&keys);
+        let found = self.filter.contains_each(&keys);
         for (key, found) in keys.iter().zip(found) {
             assert!(found, "lost {key}");
         }
@@ -470,14 +467,14 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
     // Refused only if such blocks cannot form two levels.
     let view = TinySet::from_bytes(bytes)?;
     // Hashes that belong to stored entries.
-    let stored = view.stored().take(40).map(|entry| {
+    let stored = inspect::stored(&view).take(40).map(|entry| {
         let share = u128::from(entry.block) << 64
             | u128::from(entry.fingerprint) << (64 - entry.bits.clamp(1, 63));
         (share / u128::from(view.block_count())) as u64 & !0xffff
             | u64::from(entry.chain) << 10
     });
     hashes.extend(stored);
-    let mut found = Vec::new();
+    let mut found = vec![false; hashes.len()];
     view.contains_hash_batch(&hashes, &mut found);
     for (&hash, &found) in hashes.iter().zip(&found) {
         assert_eq!(view.contains_hash(hash), found);
@@ -499,13 +496,13 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
         assert!(owned.contains_hash(hash), "lost {hash:#x}");
     }
     // Two-level filters support none of the following.
-    owned.merge(&view)?;
-    let grown = owned.grow()?;
+    owned.merge_from(&view)?;
+    let grown = owned.doubled()?;
     for &hash in &hashes {
         assert!(owned.contains_hash(hash), "lost {hash:#x}");
         assert!(grown.contains_hash(hash), "lost {hash:#x}");
     }
-    match owned.fold() {
+    match owned.halved() {
         Ok(folded) => {
             assert!(hashes.iter().all(|&hash| folded.contains_hash(hash)));
         }
@@ -526,7 +523,7 @@ fuzz_target!(|input: Input| match input {
         let Some(mut filter) = recipe.build() else { return };
         let two_level = matches!(recipe.sort, Sort::TwoLevel { .. });
         if grown && !two_level {
-            filter = filter.grow().expect("small");
+            filter = filter.doubled().expect("small");
         }
         let payload = filter.to_bytes().len() - HEADER;
         let mut blocks = vec![0; payload];

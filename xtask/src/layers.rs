@@ -9,8 +9,8 @@ const SOURCES: &str = "crates/tamis/src";
 /// Top-level modules, highest layer first. A module may use those in lower
 /// layers. The crate root re-exports them and is in no layer.
 const LAYERS: [&[&str]; 8] = [
-    &["serde"],
-    &["filter", "inspect", "table"],
+    &["inspect", "serde"],
+    &["filter", "table"],
     &["balance", "kernel", "overflow", "parallel", "summary"],
     &["block"],
     &["arch", "format", "memory", "placement", "search", "stats"],

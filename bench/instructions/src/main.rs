@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use tamis::{Balanced, Blocked, Bloom, Filter, Insert, Split, TinySet};
+use tamis::{Balanced, Blocked, Bloom, Filter, FilterMut, Split, TinySet};
 
 /// Operations on each path: enough that instructions outside the loop are
 /// negligible, few enough for the L1 cache and for callgrind.
@@ -44,12 +44,12 @@ fn main() -> tamis::Result<()> {
     }
     let bits = BALANCED_BITS;
     let balanced = Balanced::builder().bits_per_key(bits).resolve()?;
-    paths("balanced", || balanced.clone().items(items).build())
+    paths("balanced", || balanced.items(items).build())
 }
 
 /// All paths of one kind. The first path fills the filter, so the others
 /// run at the load the filter was designed for.
-fn paths<F: Insert>(
+fn paths<F: FilterMut>(
     name: &str,
     build: impl Fn() -> tamis::Result<F>,
 ) -> tamis::Result<()> {
@@ -60,7 +60,7 @@ fn paths<F: Insert>(
     for (what, hashes) in [("hit", &members), ("miss", &others)] {
         count(&format!("{name} {what}"), || single(&filter, hashes));
     }
-    let mut found = Vec::with_capacity(members.len());
+    let mut found = vec![false; members.len()];
     for (what, hashes) in [("hit", &members), ("miss", &others)] {
         count(&format!("{name} {what} batch"), || {
             filter.contains_hash_batch(black_box(hashes), &mut found);
@@ -83,7 +83,7 @@ fn paths<F: Insert>(
 }
 
 #[inline(never)]
-fn insert<F: Insert>(filter: &mut F, hashes: &[u64]) {
+fn insert<F: FilterMut>(filter: &mut F, hashes: &[u64]) {
     for &hash in black_box(hashes) {
         filter.insert_hash(hash);
     }

@@ -35,7 +35,7 @@ mod x86 {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _pdep_u64};
 
     use rustix::time::{ClockId, clock_gettime};
-    use tamis::{Filter as _, Insert as _, TinySet};
+    use tamis::{TinySet, inspect};
 
     use crate::output::print;
 
@@ -78,7 +78,8 @@ mod x86 {
         let misses: Vec<u64> =
             (0..1 << 19).map(|i| mix(i + (1 << 40))).collect();
         for (lookup, hashes) in [("hit", &hits), ("miss", &misses)] {
-            let (mut left, mut right) = (Vec::new(), Vec::new());
+            let mut left = Vec::new();
+            let mut right = vec![false; hashes.len()];
             let mut best = [f64::INFINITY; 2];
             for _ in 0..ROUNDS {
                 let start = now();
@@ -141,7 +142,7 @@ mod x86 {
             let widths: Vec<Widths> = (0..=448).map(widths).collect();
             let mut blocks =
                 vec![Block([0; 8]); filter.block_count() as usize];
-            let stored: Vec<_> = filter.stored().collect();
+            let stored: Vec<_> = inspect::stored(filter).collect();
             for entries in stored.chunk_by(|a, b| a.block == b.block) {
                 let count = entries.len() as u32;
                 let Widths { base, wide, .. } = widths[count as usize];

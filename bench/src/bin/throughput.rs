@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use tamis::{Blocked, Filter, KeyHasher, Persist, Split, TinySet};
+use tamis::{Blocked, Filter, KeyHasher, Split, TinySet};
 
 use machine::{Machine, RUSTC};
 use output::note;
@@ -84,12 +84,14 @@ fn hash_all(hasher: KeyHasher) -> impl Fn(Range<u64>, &mut Vec<u64>) + Sync {
 }
 
 /// A measured filter.
-trait Built: Persist + Filter + Sized {
+trait Built: Filter + Clone + PartialEq + Sized {
     const NAME: &'static str;
 
     fn empty(items: u64) -> Result<Self>;
 
     fn fill(&mut self, items: u64, threads: NonZero<usize>);
+
+    fn save(&self, path: &Path) -> Result;
 }
 
 macro_rules! built {
@@ -104,6 +106,10 @@ macro_rules! built {
             fn fill(&mut self, items: u64, threads: NonZero<usize>) {
                 let hash = hash_all(*self.hasher());
                 self.insert_parallel_with(chunks(items), threads, hash);
+            }
+
+            fn save(&self, path: &Path) -> Result {
+                Ok(<$type>::save(self, path)?)
             }
         }
     )*};
@@ -126,7 +132,7 @@ struct Build {
 fn build<F: Built>(cli: &Cli, cores: NonZero<usize>) -> Result<Build> {
     let one_core = NonZero::<usize>::MIN;
     let mut best = [f64::MAX; 2];
-    let mut bytes: Option<Vec<u8>> = None;
+    let mut first: Option<F> = None;
     for round in 0..cli.rounds {
         for (best, threads) in best.iter_mut().zip([one_core, cores]) {
             let (name, round) = (F::NAME, round + 1);
@@ -135,18 +141,13 @@ fn build<F: Built>(cli: &Cli, cores: NonZero<usize>) -> Result<Build> {
             let start = Instant::now();
             filter.fill(cli.items, threads);
             *best = best.min(start.elapsed().as_secs_f64());
-            let same = match &bytes {
-                None => true,
-                Some(bytes) => *bytes == filter.to_bytes(),
-            };
-            if !same {
+            if first.get_or_insert_with(|| filter.clone()) != &filter {
                 let name = F::NAME;
                 return Err(format!(
                     "{name}: the bytes depend on the number of threads"
                 )
                 .into());
             }
-            bytes.get_or_insert_with(|| filter.to_bytes());
         }
     }
     let [one, all] = best.map(|seconds| rate(cli.items, seconds));
@@ -177,11 +178,11 @@ fn query<F: Built>(cli: &Cli, directory: &Path) -> Result<Query> {
     let mut filter = F::empty(cli.items)?;
     filter.fill(cli.items, cores);
     let path = directory.join("filter.tamis");
-    filter.save(&path, true)?;
+    filter.save(&path)?;
     let keys = directory.join("keys.txt");
     let mut hashes = Vec::new();
     hash_all(*filter.hasher())(queried(cli), &mut hashes);
-    let mut found = Vec::new();
+    let mut found = vec![false; hashes.len()];
     filter.contains_hash_batch(&hashes, &mut found);
     let matched = found.iter().filter(|&&found| found).count().to_string();
     let (mut best, mut lookups) = (f64::MAX, f64::MAX);
@@ -192,7 +193,7 @@ fn query<F: Built>(cli: &Cli, directory: &Path) -> Result<Query> {
         best = best.min(run(&mut command, &matched)?);
         let start = Instant::now();
         for hashes in hashes.chunks(1 << 14) {
-            filter.contains_hash_batch(hashes, &mut found);
+            filter.contains_hash_batch(hashes, &mut found[..hashes.len()]);
         }
         lookups = lookups.min(start.elapsed().as_secs_f64());
     }

@@ -1,6 +1,6 @@
 //! Filters of tamis.
 
-use tamis::{Filter as _, Insert};
+use tamis::{Filter as _, FilterMut};
 
 use super::peers::sbbf_bits_per_key;
 use crate::keys::Item;
@@ -13,7 +13,7 @@ type Make<F> = Box<dyn Fn() -> tamis::Result<F> + Send>;
 pub(crate) trait Kind {
     const NAME: &'static str;
 
-    type Filter: Insert + Clone + Send;
+    type Filter: FilterMut + Clone + Send;
 
     /// Whether it is measured at this rate.
     fn takes_part(_fpr: f64) -> bool {
@@ -163,7 +163,9 @@ impl Kind for RemovableTinySet {
     }
 }
 
-fn tinyset(builder: tamis::TinySetBuilder) -> Result<Make<tamis::TinySet>> {
+fn tinyset(
+    builder: tamis::Builder<tamis::TinySet>,
+) -> Result<Make<tamis::TinySet>> {
     let builder = builder.resolve()?;
     Ok(Box::new(move || builder.build()))
 }
@@ -215,12 +217,14 @@ impl<K: Kind> Subject for Ours<K> {
 
     #[inline(always)]
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+        found.resize(hashes.len(), false);
         self.0.contains_hash_batch(hashes, found);
     }
 
     #[inline(always)]
     fn contains_batch<I: Item>(&self, keys: &[I], found: &mut Vec<bool>) {
-        *found = self.0.contains_batch(keys);
+        found.resize(keys.len(), false);
+        self.0.contains_batch(keys, found);
     }
 
     fn relocated(&self) -> Option<Self> {

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use serde::Serialize;
-use tamis::{FORMAT_VERSION, Filter, LoadHistogram, Parameter, Stats};
+use tamis::inspect::{self, LoadHistogram, Parameter};
+use tamis::{FORMAT_VERSION, Stats};
 
 use crate::failure::Result;
 
@@ -55,8 +56,7 @@ impl FilterReport {
             ..
         } = filter.stats();
         let hasher = filter.hasher();
-        let parameters = filter
-            .parameters()
+        let parameters = inspect::parameters(filter)
             .into_iter()
             .map(|(name, value)| (name.to_string(), json(value)))
             .collect();

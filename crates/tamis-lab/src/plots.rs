@@ -7,7 +7,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use tamis::{Balanced, Blocked, Insert, Split, Stats};
+use tamis::{Balanced, Blocked, FilterMut, Split, Stats};
 use tamis_theory::balanced::{Lookup, list};
 use tamis_theory::{Prediction, blocked, split, standard};
 
@@ -152,7 +152,7 @@ struct Rival {
     measured: fn(f64) -> Result<f64>,
 }
 
-fn measure<F: Insert>(mut filter: F) -> Stats {
+fn measure<F: FilterMut>(mut filter: F) -> Stats {
     let keys: Vec<u32> = (0..KEYS).collect();
     filter.insert_batch(&keys);
     filter.stats()

@@ -160,7 +160,7 @@ pub(crate) fn all_rounds<S: Staged, B: Backend>(
 pub(crate) fn contains_all<S: Staged>(
     structure: S,
     hashes: &[u64],
-    found: &mut Vec<bool>,
+    found: &mut [bool],
 ) {
     struct Many<'a, S>(S, &'a [u64], &'a mut [bool]);
     impl<S: Staged> Task for Many<'_, S> {
@@ -172,8 +172,7 @@ pub(crate) fn contains_all<S: Staged>(
             look_up(structure, backend, hashes, found);
         }
     }
-    found.clear();
-    found.resize(hashes.len(), false);
+    found.fill(false);
     dispatch(Many(structure, hashes, found));
 }
 

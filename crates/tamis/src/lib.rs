@@ -14,6 +14,7 @@ mod block;
 mod error;
 mod filter;
 mod format;
+pub mod inspect;
 mod key;
 mod named;
 mod overflow;
@@ -29,20 +30,17 @@ pub mod summary;
 pub mod table;
 
 pub use error::{Error, Result};
-#[cfg(feature = "std")]
-pub use filter::Shared;
 pub use filter::{
-    AnyFilter, Balanced, BalancedBuilder, BitFilter, BlockState, Blocked,
-    Bloom, Builder, Filter, Fold, Grow, Insert, LoadHistogram, Merge,
-    Parameter, Remove, Split, Stats, Stored, Threshold, TinySet,
-    TinySetBuilder, Window,
+    AnyFilter, Balanced, Blocked, Bloom, Buildable, Builder, Filter,
+    FilterMut, Prefer, Size, Split, Stats, Threshold, TinySet, Window,
 };
 #[cfg(feature = "std")]
+pub use filter::{Shareable, Shared};
+#[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{FORMAT_VERSION, Header, Image, Kind, Persist, image_len};
+pub use format::{FORMAT_VERSION, Header, Kind, image_len};
 pub use key::{HashId, Key, KeyHasher};
 pub use overflow::Overflow;
 pub use placement::Scheme;
 pub use storage::Owned;
-#[doc(no_inline)]
-pub use tamis_theory as theory;
+pub use tamis_theory::Prediction;

@@ -30,6 +30,17 @@ const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
     None => NonZero::<usize>::MIN,
 };
 
+/// Cuts an iterator into vectors of [`CHUNK`] items.
+pub(crate) fn chunks<K: Send>(
+    keys: impl Iterator<Item = K> + Send,
+) -> impl Iterator<Item = Vec<K>> + Send {
+    let mut keys = keys.fuse();
+    core::iter::from_fn(move || {
+        let chunk: Vec<K> = keys.by_ref().take(CHUNK).collect();
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
 /// An array of blocks that threads fill range by range.
 pub(crate) trait Divided: Copy + Sync {
     fn blocks(&self) -> u64;

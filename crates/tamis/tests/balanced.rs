@@ -10,8 +10,7 @@ use std::num::NonZero;
 use proptest::prelude::*;
 use support::{assert_binomial, false_positives, keys};
 use tamis::{
-    AnyFilter, Balanced, BalancedBuilder, Error, Filter, Fold, Insert, Merge,
-    Overflow, Persist, Scheme, Threshold,
+    AnyFilter, Balanced, Builder, Error, Overflow, Scheme, Threshold,
 };
 use tamis_theory::balanced::{Lookup, fluid, list};
 
@@ -40,14 +39,17 @@ impl Design {
         })
     }
 
-    fn builder(self, block_bits: u32, bits_per_key: f64) -> BalancedBuilder {
-        Balanced::builder()
+    fn builder(self, block_bits: u32, bits_per_key: f64) -> Builder<Balanced> {
+        let builder = Balanced::builder()
             .block_bits(block_bits)
             .bits_per_key(bits_per_key)
             .scheme(self.scheme)
             .overflow(self.overflow)
-            .threshold_by_popcount(self.by_popcount)
-            .tracking_bits(self.tracking_bits)
+            .tracking_bits(self.tracking_bits);
+        match self.by_popcount {
+            true => builder.refuse_by_set_bits(),
+            false => builder,
+        }
     }
 }
 
@@ -66,7 +68,7 @@ fn every_combination_loses_nothing_and_does_what_was_predicted() {
         let mut filter = builder.items(items).build().unwrap();
         fill(&mut filter, items);
         let all: Vec<u64> = keys(1, items).collect();
-        let found = filter.contains_batch(&all);
+        let found = filter.contains_each(&all);
         assert!(found.iter().all(|&found| found), "{design:?} lost a key");
         filter.verify().unwrap();
         let stats = filter.stats();
@@ -193,11 +195,11 @@ proptest! {
                 Op::RefusedMerge => {
                     let other = AnyFilter::Balanced(filter.clone());
                     let mut any = other.clone();
-                    let merged = any.merge(&other);
+                    let merged = any.merge_from(&other);
                     let refused =
                         matches!(merged, Err(Error::Unsupported { .. }));
                     prop_assert!(refused);
-                    prop_assert!(any.fold().is_err());
+                    prop_assert!(any.halved().is_err());
                     prop_assert_eq!(any.to_bytes(), filter.to_bytes());
                 }
             }
@@ -206,7 +208,7 @@ proptest! {
             }
         }
         let all: Vec<u16> = (0..=u16::MAX).step_by(7).collect();
-        let batch = filter.contains_batch(&all);
+        let batch = filter.contains_each(&all);
         for (key, found) in all.iter().zip(batch) {
             prop_assert_eq!(found, filter.contains(key));
         }
@@ -573,7 +575,7 @@ fn nonsense_is_refused() {
     }
     assert!(matches!(
         builder().tracking_bits(1).build().unwrap().threshold(),
-        Threshold::Count { .. }
+        Threshold::Keys { .. }
     ));
 }
 

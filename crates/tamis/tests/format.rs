@@ -7,10 +7,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
-use tamis::{
-    AnyFilter, Error, Filter, Grow, Insert, KeyHasher, Kind, Persist, Remove,
-    TinySet,
-};
+use tamis::{AnyFilter, Builder, Error, KeyHasher, Kind, TinySet, inspect};
 
 const ITEMS: u64 = 700;
 
@@ -53,7 +50,7 @@ fn pasts() -> Vec<Past> {
     let builder = TinySet::builder().items(ITEMS).bits_per_key(10.0);
     // So crowded that heads are placed.
     let crowded = builder.bits_per_key(9.0);
-    let removed = |name, builder: tamis::TinySetBuilder| {
+    let removed = |name, builder: Builder<TinySet>| {
         let mut filter = builder.removable().build().unwrap();
         filter.insert_hash_batch(&hashes[..600]);
         for &hash in &hashes[..200] {
@@ -73,7 +70,7 @@ fn pasts() -> Vec<Past> {
     let grown = {
         let mut filter = builder.items(ITEMS / 2).build().unwrap();
         filter.insert_hash_batch(&hashes[..350]);
-        let mut filter = filter.grow().unwrap();
+        let mut filter = filter.doubled().unwrap();
         filter.insert_hash_batch(&hashes[350..]);
         let hashes = hashes.clone();
         Past { name: "tinyset-grown.tamis", filter, hashes }
@@ -190,14 +187,20 @@ fn golden_files_with_a_past_open_and_answer() {
         opened.verify().unwrap();
         assert_eq!(opened.kind(), Kind::TinySet, "{name}");
         assert_eq!(opened.stats(), filter.stats(), "{name}");
-        assert_eq!(opened.parameters(), filter.parameters(), "{name}");
-        let mut found = Vec::new();
+        let ours = AnyFilter::from(filter.clone());
+        assert!(opened == ours, "{name}");
+        let parameters = inspect::parameters(&opened);
+        assert_eq!(parameters, inspect::parameters(&ours), "{name}");
+        let mut found = vec![false; hashes.len()];
         opened.contains_hash_batch(&hashes, &mut found);
         assert!(found.iter().all(|&found| found), "{name}");
         let AnyFilter::TinySet(opened) = opened else {
             panic!("{name} is no TinySet");
         };
-        assert!(opened.stored().eq(filter.stored()), "{name}");
+        assert!(
+            inspect::stored(&opened).eq(inspect::stored(&filter)),
+            "{name}"
+        );
         // What was changed once can be changed again.
         let mut owned = opened.into_owned().unwrap();
         owned.insert_hash_batch(&[1, 2, 3]);
@@ -228,9 +231,16 @@ fn empty_filters_survive_the_journey() {
 /// without panicking.
 fn survive(bytes: &[u8]) -> Result<(), Error> {
     let filter = AnyFilter::from_bytes(bytes)?;
-    let mut found = Vec::new();
-    filter.contains_hash_batch(&[0, 1, u64::MAX, 1 << 63], &mut found);
-    assert_eq!(found.len(), 4);
+    let hashes = [0, 1, u64::MAX, 1 << 63];
+    let (mut found, mut mask) = ([false; 4], [0]);
+    filter.contains_hash_batch(&hashes, &mut found);
+    filter.contains_hash_mask(&hashes, &mut mask);
+    for (at, hash) in hashes.into_iter().enumerate() {
+        filter.prefetch(hash);
+        assert_eq!(filter.contains_hash(hash), found[at]);
+        assert_eq!(mask[0] >> at & 1 == 1, found[at]);
+    }
+    let _ = (filter.len(), filter.bytes(), filter.is_empty());
     filter.contains("apple");
     let verified = filter.verify();
     let _ = filter.stats();
@@ -550,12 +560,12 @@ fn saving_is_atomic_and_polite() {
     let path = directory.path().join("filter.tamis");
     let (_, recipe) = golden().swap_remove(1);
     let filter = build(&recipe);
-    filter.save(&path, false).unwrap();
-    assert!(filter.save(&path, false).is_err(), "must not overwrite");
-    filter.save(&path, true).unwrap();
+    filter.save_new(&path).unwrap();
+    assert!(filter.save_new(&path).is_err(), "must not overwrite");
+    filter.save(&path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes());
     let missing = directory.path().join("no/such/directory");
-    assert!(matches!(filter.save(missing, true), Err(Error::Io(_))));
+    assert!(matches!(filter.save(missing), Err(Error::Io(_))));
     // Nothing is left behind.
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     let error = AnyFilter::open(directory.path()).unwrap_err();

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
 use tamis::{
-    AnyFilter, Blocked, Bloom, Error, Filter, Fold, Grow, Insert, Merge,
-    Persist, Remove, Shared, Split, TinySet, TinySetBuilder,
+    AnyFilter, Blocked, Bloom, Builder, Error, FilterMut, Shared, Split,
+    TinySet, inspect,
 };
 
 #[derive(Debug, Clone)]
@@ -83,13 +83,13 @@ macro_rules! model_test {
                                 $kind::from_bytes(&bytes[..])
                                     .unwrap().into_owned().unwrap();
                             other.insert_batch(&keys);
-                            filter.merge(&other).unwrap();
+                            filter.merge_from(&other).unwrap();
                             inserted = 2 * inserted + keys.len() as u64;
                             model.extend(keys);
                         }
                         Op::Fold => {
                             let even = filter.block_count() % 2 == 0;
-                            match filter.fold() {
+                            match filter.halved() {
                                 Ok(folded) => {
                                     prop_assert!(even);
                                     filter = folded;
@@ -115,7 +115,7 @@ macro_rules! model_test {
                             }
                             inserted += keys.len() as u64;
                             model.extend(keys);
-                            filter = $kind::from(shared);
+                            filter = shared.into_filter();
                         }
                     }
                     prop_assert_eq!(filter.stats().items, inserted);
@@ -124,7 +124,7 @@ macro_rules! model_test {
                     }
                 }
                 let all: Vec<u16> = (0..=u16::MAX).collect();
-                let batch = filter.contains_batch(&all);
+                let batch = filter.contains_each(&all);
                 for (key, found) in all.iter().zip(batch) {
                     prop_assert_eq!(found, filter.contains(key));
                     prop_assert!(found || !model.contains(key));
@@ -238,9 +238,9 @@ impl Tiny {
             {
                 let before = self.filter.to_bytes();
                 let refused = [
-                    self.filter.merge(&self.filter.clone()).err(),
-                    self.filter.fold().err(),
-                    self.filter.grow().err(),
+                    self.filter.merge_from(&self.filter.clone()).err(),
+                    self.filter.halved().err(),
+                    self.filter.doubled().err(),
                 ];
                 for error in refused {
                     assert!(matches!(error, Some(Error::Unsupported { .. })));
@@ -309,13 +309,13 @@ impl Tiny {
             }
             TinyOp::Fold => {
                 let blocks = self.filter.block_count();
-                let predicted = self.filter.folded_fpr();
-                match self.filter.fold() {
+                let predicted = inspect::folded_fpr(&self.filter);
+                match self.filter.halved() {
                     Ok(folded) => {
                         assert_eq!(2 * folded.block_count(), blocks);
                         assert_same(&folded, predicted.unwrap());
                         self.filter = folded;
-                        self.empty = self.empty.fold().unwrap();
+                        self.empty = self.empty.halved().unwrap();
                     }
                     Err(Error::NotFoldable { .. }) => {
                         assert_eq!(blocks % 2, 1);
@@ -326,9 +326,9 @@ impl Tiny {
             }
             TinyOp::Grow => {
                 if self.filter.block_count() < 64 {
-                    let predicted = self.filter.grown_fpr().unwrap();
-                    self.filter = self.filter.grow().unwrap();
-                    self.empty = self.empty.grow().unwrap();
+                    let predicted = inspect::grown_fpr(&self.filter).unwrap();
+                    self.filter = self.filter.doubled().unwrap();
+                    self.empty = self.empty.doubled().unwrap();
                     assert_same(&self.filter, predicted);
                 }
             }
@@ -350,15 +350,15 @@ impl Tiny {
     }
 
     fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
-        let predicted = self.filter.merged_fpr(other).unwrap();
-        self.filter.merge(other).unwrap();
+        let predicted = inspect::merged_fpr(&self.filter, other).unwrap();
+        self.filter.merge_from(other).unwrap();
         assert_same(&self.filter, predicted);
     }
 
     fn check(&self) {
         assert_eq!(self.filter.stats().items, self.items);
         let keys: Vec<u16> = self.model.keys().copied().collect();
-        let batch = self.filter.contains_batch(&keys);
+        let batch = self.filter.contains_each(&keys);
         for ((key, &count), found) in self.model.iter().zip(batch) {
             assert!(found && self.filter.contains(key), "lost {key}");
             // None if the block is saturated.
@@ -419,8 +419,8 @@ proptest! {
 }
 
 /// Of half lines and of lines; designing them takes longer than a history.
-fn two_levels() -> &'static [TinySetBuilder; 2] {
-    static DESIGNS: OnceLock<[TinySetBuilder; 2]> = OnceLock::new();
+fn two_levels() -> &'static [Builder<TinySet>; 2] {
+    static DESIGNS: OnceLock<[Builder<TinySet>; 2]> = OnceLock::new();
     DESIGNS.get_or_init(|| {
         [256, 512].map(|block_bits| {
             let builder = TinySet::builder().block_bits(block_bits);
@@ -439,7 +439,7 @@ fn run_tiny(filter: TinySet, mode: Mode, two_level: bool, ops: Vec<TinyOp>) {
     }
     let Tiny { filter, model, .. } = tiny;
     let all: Vec<u16> = (0..=u16::MAX).collect();
-    let batch = filter.contains_batch(&all);
+    let batch = filter.contains_each(&all);
     for (key, found) in all.iter().zip(batch) {
         assert_eq!(found, filter.contains(key));
         assert!(found || !model.contains_key(key));
@@ -463,8 +463,8 @@ fn merge_and_fold_are_exact() {
             right.insert_batch(&all[7_000..]);
             // Commutative, byte for byte.
             let mut other_way = right.clone();
-            other_way.merge(&left).unwrap();
-            left.merge(&right).unwrap();
+            other_way.merge_from(&left).unwrap();
+            left.merge_from(&right).unwrap();
             assert_eq!(left.to_bytes(), whole.to_bytes());
             assert_eq!(other_way.to_bytes(), whole.to_bytes());
             // A view merges as well as a filter in memory.
@@ -472,13 +472,13 @@ fn merge_and_fold_are_exact() {
             let view = $kind::from_bytes(&bytes[..]).unwrap();
             let mut third = builder.build().unwrap();
             third.insert_batch(&all[..7_000]);
-            third.merge(&view).unwrap();
+            third.merge_from(&view).unwrap();
             assert_eq!(third.to_bytes(), whole.to_bytes());
 
             let mut half = builder.items(10_240).build().unwrap();
             assert_eq!(2 * half.block_count(), whole.block_count());
             half.insert_batch(&all);
-            assert_eq!(whole.fold().unwrap().to_bytes(), half.to_bytes());
+            assert_eq!(whole.halved().unwrap().to_bytes(), half.to_bytes());
         };
     }
     check!(Bloom);
@@ -501,7 +501,7 @@ fn refusals_name_the_field() {
         let mut filter = base.build().unwrap();
         filter.insert("apple");
         let before = filter.to_bytes();
-        match filter.merge(&recipe.build().unwrap()) {
+        match filter.merge_from(&recipe.build().unwrap()) {
             Err(Error::Mismatch { field, .. }) => assert_eq!(field, expected),
             other => panic!("{expected}: {other:?}"),
         }
@@ -522,16 +522,16 @@ fn refusals_name_the_field() {
         filter.insert("apple");
         let before = filter.to_bytes();
         let other = builder.build().unwrap();
-        assert!(filter.merged_fpr(&other).is_err());
-        match filter.merge(&other) {
+        assert!(inspect::merged_fpr(&filter, &other).is_err());
+        match filter.merge_from(&other) {
             Err(Error::Mismatch { field, .. }) => assert_eq!(field, expected),
             other => panic!("{expected}: {other:?}"),
         }
         assert_eq!(filter.to_bytes(), before, "{expected}");
     }
-    let grown = base.repeats().build().unwrap().grow().unwrap();
-    let mut removable = base.removable().build().unwrap().grow().unwrap();
-    match removable.merge(&grown) {
+    let grown = base.repeats().build().unwrap().doubled().unwrap();
+    let mut removable = base.removable().build().unwrap().doubled().unwrap();
+    match removable.merge_from(&grown) {
         Err(Error::Mismatch { field: "removable mode", .. }) => {}
         other => panic!("{other:?}"),
     }
@@ -543,7 +543,8 @@ fn refusals_name_the_field() {
             .build()
             .unwrap()
     };
-    let error = secret(111_222_333).merge(&secret(444_555_666)).unwrap_err();
+    let error =
+        secret(111_222_333).merge_from(&secret(444_555_666)).unwrap_err();
     assert!(!error.to_string().contains("333"), "{error}");
 }
 
@@ -587,8 +588,8 @@ fn every_way_to_build_gives_the_same_bytes() {
                     });
                 }
             });
-            assert_eq!(shared.items(), 60_000);
-            assert_eq!($kind::from(shared).to_bytes(), expected);
+            assert_eq!(shared.len(), 60_000);
+            assert_eq!(shared.into_filter().to_bytes(), expected);
         };
     }
     check!(Bloom);
@@ -717,32 +718,53 @@ fn nonsense_arguments_are_errors() {
     assert!(Recipe { probes: Some(3), ..both }.build().is_err());
 }
 
-/// A design that has been computed is not one for other settings.
+/// Settings changed after `resolve` count: the builder then builds the same
+/// filter as one that was never resolved.
 #[test]
-fn resolved_builders_refuse_changes() {
-    let blocked = Blocked::builder().fpr(0.01).items(9).resolve().unwrap();
-    assert!(
-        blocked.items(99).hasher(tamis::KeyHasher::xxh3(1)).build().is_ok()
+fn resolved_builders_follow_changes() {
+    macro_rules! check {
+        ($builder:expr, $($change:ident($($to:expr),*)),*) => {$(
+            let builder = $builder.items(99);
+            let resolved = builder.resolve().unwrap();
+            assert!(resolved.build().unwrap() == builder.build().unwrap());
+            let changed = resolved.$change($($to),*).build().unwrap();
+            let fresh = builder.$change($($to),*).build().unwrap();
+            assert!(changed == fresh, stringify!($change));
+            let again = resolved.$change($($to),*).resolve().unwrap();
+            assert!(again.build().unwrap() == fresh, stringify!($change));
+        )*};
+    }
+    check!(
+        Blocked::builder().bits_per_key(10.0),
+        items(999),
+        hasher(tamis::KeyHasher::xxh3(1)),
+        block_bits(256),
+        probes(3),
+        fpr(0.1),
+        foldable(3)
     );
-    assert!(blocked.block_bits(256).build().is_err());
-    assert!(blocked.probes(3).build().is_err());
-    assert!(blocked.block_bits(256).fpr(0.01).build().is_ok());
-    let tiny = TinySet::builder().fpr(0.01).items(9).resolve().unwrap();
-    assert!(tiny.items(99).repeats().build().is_ok());
-    assert!(tiny.block_bits(256).build().is_err());
-    assert!(tiny.chains(70).build().is_err());
-    assert!(tiny.removable().build().is_err());
-    assert!(tiny.removable().fpr(0.01).build().is_ok());
-    let balanced = tamis::Balanced::builder()
-        .bits_per_key(20.0)
-        .tracking_bits(8)
-        .items(9)
-        .resolve()
-        .unwrap();
-    assert!(balanced.clone().items(99).build().is_ok());
-    assert!(balanced.clone().choices(2).build().is_err());
-    assert!(balanced.clone().block_bits(256).build().is_err());
-    assert!(balanced.max_reads_miss(1.1).build().is_err());
+    check!(
+        TinySet::builder().fpr(0.01),
+        items(999),
+        repeats(),
+        block_bits(256),
+        chains(70),
+        removable(),
+        bits_per_key(12.0)
+    );
+    check!(
+        tamis::Balanced::builder().bits_per_key(20.0).tracking_bits(8),
+        items(999),
+        choices(2),
+        block_bits(256),
+        max_reads_miss(1.1),
+        refuse_by_set_bits()
+    );
+    let any = AnyFilter::builder(tamis::Kind::Split).items(99).fpr(0.01);
+    assert!(
+        any.resolve().unwrap().block_bits(256).build().unwrap()
+            == any.block_bits(256).build().unwrap()
+    );
 }
 
 #[test]
@@ -755,7 +777,7 @@ fn batches_of_every_length_agree_with_single_lookups() {
             let some: Vec<u64> = (0..len)
                 .map(|i| if i % 2 == 0 { key(1, i) } else { key(2, i) })
                 .collect();
-            let batch = filter.contains_batch(&some);
+            let batch = filter.contains_each(&some);
             let single: Vec<bool> =
                 some.iter().map(|key| filter.contains(key)).collect();
             assert_eq!(batch, single, "{kind}: {len}");
@@ -766,14 +788,14 @@ fn batches_of_every_length_agree_with_single_lookups() {
 /// Filters too large for a cache ask for their blocks in another way.
 #[test]
 fn batches_of_large_filters_say_what_single_lookups_say() {
-    fn check<F: Insert>(mut filter: F) {
+    fn check<F: FilterMut>(mut filter: F) {
         assert!(filter.stats().bytes > 16 << 20);
         let members: Vec<u64> = (0..20_000).collect();
         filter.insert_batch(&members);
         let keys: Vec<u64> = (0..40_000).map(|key| key ^ 1).collect();
         // Around what is handled together, and around how far ahead.
         for len in [0, 1, 7, 31, 33, 63, 64, 65, 4095, 4097, keys.len()] {
-            let found = filter.contains_batch(&keys[..len]);
+            let found = filter.contains_each(&keys[..len]);
             assert_eq!(found.len(), len);
             for (key, found) in keys.iter().zip(found) {
                 assert_eq!(found, filter.contains(key), "{key} of {len}");

@@ -5,7 +5,7 @@
 mod support;
 
 use support::{Recipe, Size, assert_binomial, false_positives, key, keys};
-use tamis::{Filter, Insert, Kind};
+use tamis::Kind;
 
 /// The kinds that set bits and do nothing else.
 const BLOOM_KINDS: [Kind; 3] = [Kind::Bloom, Kind::Blocked, Kind::Split];

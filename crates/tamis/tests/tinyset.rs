@@ -7,11 +7,8 @@ mod support;
 use std::collections::VecDeque;
 
 use support::{assert_binomial, false_positives, key, keys};
-use tamis::theory::tinyset::{self, Block};
-use tamis::{
-    Error, Filter, Fold, Grow, Insert, Merge, Persist, Remove, TinySet,
-    TinySetBuilder, Window,
-};
+use tamis::{Builder, Error, Filter, TinySet, Window, inspect};
+use tamis_theory::tinyset::{self, Block};
 
 /// Keys of the stream that is inserted.
 const MEMBERS: u64 = 1;
@@ -19,7 +16,7 @@ const MEMBERS: u64 = 1;
 const OTHERS: u64 = 2;
 
 /// A filter of so many blocks for so many keys a block.
-fn with_load(blocks: u64, load: u64) -> TinySetBuilder {
+fn with_load(blocks: u64, load: u64) -> Builder<TinySet> {
     let bits_per_key = 512.0 / load as f64;
     TinySet::builder().items(blocks * load).bits_per_key(bits_per_key)
 }
@@ -32,7 +29,7 @@ fn insert(filter: &mut TinySet, from: u64, to: u64) {
 /// Panics if one of these keys is lost.
 fn assert_holds(filter: &TinySet, members: impl Iterator<Item = u64>) {
     let keys: Vec<u64> = members.map(|i| key(MEMBERS, i)).collect();
-    for (i, found) in filter.contains_batch(&keys).into_iter().enumerate() {
+    for (i, found) in filter.contains_each(&keys).into_iter().enumerate() {
         assert!(found, "lost key {i}");
     }
 }
@@ -180,21 +177,21 @@ fn sets_store_no_key_twice() {
         }
         let before = set.stats().expected_fpr;
         // About half a percent of the keys look present when they come.
-        assert_eq!(list.loads().items(), 200_000);
-        let stored = set.loads().items();
+        assert_eq!(inspect::loads(&list).items(), 200_000);
+        let stored = inspect::loads(&set).items();
         assert!((198_000..199_900).contains(&stored), "{stored}");
         assert!(before < list.stats().expected_fpr);
         assert_measured(&set, 2_000_000, "a set");
 
         let payload = set.to_bytes();
         insert(&mut set, 0, 200_000);
-        assert_eq!(set.loads().items(), stored);
+        assert_eq!(inspect::loads(&set).items(), stored);
         assert_eq!(set.stats().items, 400_000);
         assert!(
             set.to_bytes()[HEADER as usize..] == payload[HEADER as usize..]
         );
         insert(&mut list, 0, 10);
-        assert_eq!(list.loads().items(), 200_010);
+        assert_eq!(inspect::loads(&list).items(), 200_010);
         assert!((0..10).all(|i| list.count(&key(MEMBERS, i)) >= Some(2)));
     }
 }
@@ -244,7 +241,10 @@ impl Churn {
     fn assert_holds_all(&self) {
         assert_holds(&self.filter, self.stored.iter().copied());
         assert_eq!(self.filter.stats().items, self.stored.len() as u64);
-        assert_eq!(self.filter.loads().items(), self.stored.len() as u64);
+        assert_eq!(
+            inspect::loads(&self.filter).items(),
+            self.stored.len() as u64
+        );
         self.filter.verify().unwrap();
     }
 }
@@ -324,7 +324,7 @@ fn removing_strangers_does_what_is_documented() {
     assert!(removed > 10, "too few to say anything: {removed}");
     assert_eq!(filter.stats().items, 64 * 39 - removed);
     let members: Vec<u64> = keys(MEMBERS, 64 * 39).collect();
-    let found = filter.contains_batch(&members);
+    let found = filter.contains_each(&members);
     let lost = found.iter().filter(|&&found| !found).count() as u64;
     // Another entry may answer for the key that was lost.
     assert!(lost <= removed && lost * 10 >= removed * 8, "{lost} {removed}");
@@ -340,14 +340,14 @@ fn removing_strangers_does_what_is_documented() {
 /// Sums of the same numbers in another order.
 const ROUNDING: f64 = 1e-12;
 
-type Setting = fn(TinySetBuilder) -> TinySetBuilder;
+type Setting = fn(Builder<TinySet>) -> Builder<TinySet>;
 
 /// The ways to build a filter, and how far apart the rates of two may be that
 /// got the same keys in another order.
 const WAYS: [(Setting, f64); 3] = [
     // All that is stored is the same, if not its order.
-    (TinySetBuilder::repeats, 0.0),
-    (TinySetBuilder::removable, 0.0),
+    (Builder::<TinySet>::repeats, 0.0),
+    (Builder::<TinySet>::removable, 0.0),
     // What looks present depends on the order.
     (|builder| builder, 0.01),
 ];
@@ -372,8 +372,8 @@ fn a_union_is_what_inserting_both_would_have_given() {
             let direct = build(0, all);
             let (mut left, right) =
                 (build(0, left_load), build(left_load, all));
-            let predicted = left.merged_fpr(&right).unwrap();
-            left.merge(&right).unwrap();
+            let predicted = inspect::merged_fpr(&left, &right).unwrap();
+            left.merge_from(&right).unwrap();
             let (merged, direct) = (left.stats(), direct.stats());
             // At a rate of 20 %, a set that is filled directly leaves out
             // one key in ten because it looks present; halves do not see
@@ -404,7 +404,7 @@ fn filters_with_other_heads_can_be_merged() {
     let roomy = TinySet::builder().items(920).bits_per_key(13.0);
     let halved = TinySet::builder().items(1200).bits_per_key(10.2);
     let placed = TinySet::builder().items(1330).bits_per_key(9.0);
-    let build = |builder: TinySetBuilder, from, to| {
+    let build = |builder: Builder<TinySet>, from, to| {
         let mut filter = builder.build().unwrap();
         insert(&mut filter, from, to);
         filter
@@ -421,8 +421,8 @@ fn filters_with_other_heads_can_be_merged() {
         assert_eq!(left.block_count(), right.block_count());
         let heads = |filter: &TinySet| filter.to_bytes()[104..112].to_vec();
         assert_ne!(heads(&left), heads(&right));
-        let predicted = left.merged_fpr(&right).unwrap();
-        left.merge(&right).unwrap();
+        let predicted = inspect::merged_fpr(&left, &right).unwrap();
+        left.merge_from(&right).unwrap();
         let merged = left.stats().expected_fpr;
         assert_close(merged, predicted, ROUNDING, "heads");
         assert_holds(&left, 0..900);
@@ -443,8 +443,8 @@ fn a_fold_is_what_half_the_blocks_would_have_given() {
             let mut whole = builder.items(2 * items).build().unwrap();
             insert(&mut half, 0, items);
             insert(&mut whole, 0, items);
-            let predicted = whole.folded_fpr().unwrap();
-            let folded = whole.fold().unwrap();
+            let predicted = inspect::folded_fpr(&whole).unwrap();
+            let folded = whole.halved().unwrap();
             assert_eq!(folded.block_count(), half.block_count());
             let (found, wanted) =
                 (folded.stats().expected_fpr, half.stats().expected_fpr);
@@ -456,7 +456,7 @@ fn a_fold_is_what_half_the_blocks_would_have_given() {
         }
     }
     let odd = with_load(1, 39).build().unwrap();
-    assert!(matches!(odd.fold(), Err(Error::NotFoldable { blocks: 1 })));
+    assert!(matches!(odd.halved(), Err(Error::NotFoldable { blocks: 1 })));
 }
 
 /// Doubled five times and filled up again each time. The rates are those of
@@ -488,8 +488,8 @@ fn growth_costs_one_bit_a_doubling() {
             assert!(expected < rate, "{what}: {expected}");
             assert_measured(&filter, 500_000, &what);
 
-            let predicted = filter.grown_fpr().unwrap();
-            let grown = filter.grow().unwrap();
+            let predicted = inspect::grown_fpr(&filter).unwrap();
+            let grown = filter.doubled().unwrap();
             let after = grown.stats().expected_fpr;
             assert_close(after, predicted, ROUNDING, &what);
             let most = match doublings {
@@ -531,7 +531,7 @@ fn a_full_block_is_saturated_and_says_so() {
         insert(&mut filter, 0, most);
         let stats = filter.stats();
         assert_eq!(stats.saturated_blocks, 0, "{what}");
-        assert_eq!(filter.loads().items(), most, "{what}");
+        assert_eq!(inspect::loads(&filter).items(), most, "{what}");
         assert!(filter.count(&key(MEMBERS, 0)).is_some(), "{what}");
         assert_holds(&filter, 0..most);
 
@@ -542,8 +542,8 @@ fn a_full_block_is_saturated_and_says_so() {
         assert_eq!(stats.items, most + 1, "{what}");
         assert_eq!(stats.expected_fpr, 1.0, "{what}");
         assert!(stats.over_design, "{what}");
-        assert_eq!(filter.loads().saturated(), 1, "{what}");
-        assert_eq!(filter.stored().count(), 0, "{what}");
+        assert_eq!(inspect::loads(&filter).saturated(), 1, "{what}");
+        assert_eq!(inspect::stored(&filter).count(), 0, "{what}");
         assert_eq!(filter.count(&key(MEMBERS, 0)), None, "{what}");
         assert_eq!(false_positives(&filter, OTHERS, 1000), 1000, "{what}");
         filter.verify().unwrap();
@@ -563,11 +563,11 @@ fn a_full_block_is_saturated_and_says_so() {
         );
         assert_holds(&filter, 0..most + 100);
         filter.verify().unwrap();
-        let grown = filter.grow().unwrap();
+        let grown = filter.doubled().unwrap();
         assert_eq!(grown.stats().saturated_blocks, 2);
-        assert_eq!(grown.fold().unwrap().stats().saturated_blocks, 1);
+        assert_eq!(grown.halved().unwrap().stats().saturated_blocks, 1);
         let mut merged = builder.build().unwrap();
-        merged.merge(&filter).unwrap();
+        merged.merge_from(&filter).unwrap();
         assert_eq!(merged.stats().saturated_blocks, 1);
     }
 }
@@ -636,7 +636,7 @@ fn a_window_remembers_the_last_keys_and_forgets_the_others() {
         let recent: Vec<u64> = (count.saturating_sub(ITEMS)..count)
             .map(|i| key(MEMBERS, i))
             .collect();
-        let batch = window.contains_batch(&recent);
+        let batch = window.contains_each(&recent);
         for (key, found) in recent.iter().zip(batch) {
             assert!(found, "forgot one of the last {ITEMS}");
             assert!(window.contains(key));

@@ -4,8 +4,8 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::str::FromStr;
 
 use tamis::{
-    AnyFilter, Balanced, BalancedBuilder, Blocked, Bloom, HashId, KeyHasher,
-    Kind, Overflow, Scheme, Split, TinySet, TinySetBuilder,
+    AnyFilter, Balanced, Builder, HashId, KeyHasher, Kind, Overflow, Scheme,
+    TinySet,
 };
 
 use super::default_kind::{Prefer, default_kind};
@@ -121,7 +121,7 @@ impl TinySetArgs {
         }
     }
 
-    fn apply(&self, mut builder: TinySetBuilder) -> TinySetBuilder {
+    fn apply(&self, mut builder: Builder<TinySet>) -> Builder<TinySet> {
         if self.removable {
             builder = builder.removable();
         }
@@ -237,7 +237,7 @@ impl BalancedArgs {
         Ok(())
     }
 
-    fn apply(&self, mut builder: BalancedBuilder) -> BalancedBuilder {
+    fn apply(&self, mut builder: Builder<Balanced>) -> Builder<Balanced> {
         if let Some(scheme) = self.scheme {
             builder = builder.scheme(scheme);
         }
@@ -256,10 +256,11 @@ impl BalancedArgs {
         if let Some(tracking_bits) = self.tracking_bits {
             builder = builder.tracking_bits(tracking_bits);
         }
-        if let Some(by) = self.threshold_by {
-            builder =
-                builder.threshold_by_popcount(by == ThresholdBy::Popcount);
-        }
+        builder = match self.threshold_by {
+            Some(ThresholdBy::Popcount) => builder.refuse_by_set_bits(),
+            Some(ThresholdBy::Count) => builder.refuse_by_keys(),
+            None => builder,
+        };
         if let Some(max_reads_miss) = self.max_reads_miss {
             builder = builder.max_reads_miss(max_reads_miss);
         }
@@ -319,44 +320,17 @@ impl Args {
     /// searched once, here.
     fn empty_filters(&self, hasher: KeyHasher) -> Result<Box<EmptyFilters>> {
         let block_bits = self.block.bits()?;
-        macro_rules! build {
-            ($kind:ident) => {
-                build!($kind, $kind::builder())
-            };
-            ($kind:ident, $builder:expr) => {{
-                let mut builder =
-                    $builder.block_bits(block_bits).hasher(hasher);
-                if let Some(fpr) = self.size.fpr {
-                    builder = builder.fpr(fpr);
-                }
-                if let Some(bits) = self.size.bits_per_key {
-                    builder = builder.bits_per_key(bits);
-                }
-                let builder = builder.resolve()?;
-                Box::new(move |items| {
-                    let builder = Clone::clone(&builder).items(items);
-                    builder.build().map(AnyFilter::$kind)
-                })
-            }};
-        }
-        Ok(match self.kind(block_bits)? {
-            Kind::Bloom => build!(Bloom),
-            Kind::Blocked => build!(Blocked),
-            Kind::Split => build!(Split),
-            Kind::Balanced => {
-                let builder = self.balanced.apply(Balanced::builder());
-                build!(Balanced, builder)
-            }
-            Kind::TinySet => {
-                let builder = self.tinyset.apply(TinySet::builder());
-                build!(TinySet, builder)
-            }
-            other => {
-                return Err(Failure::new(format_args!(
-                    "cannot build a {other} filter"
-                )));
-            }
-        })
+        let builder = match self.kind(block_bits)? {
+            Kind::Balanced => self.balanced.apply(Balanced::builder()).into(),
+            Kind::TinySet => self.tinyset.apply(TinySet::builder()).into(),
+            kind => AnyFilter::builder(kind),
+        };
+        let builder = builder
+            .block_bits(block_bits)
+            .hasher(hasher)
+            .size(self.size.value())
+            .resolve()?;
+        Ok(Box::new(move |items| builder.items(items).build()))
     }
 
     fn count(&self, sources: &[KeySource]) -> Result<u64> {

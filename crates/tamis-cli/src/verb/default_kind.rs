@@ -1,8 +1,6 @@
 //! Default kind of `build` and starting point of `plan`.
 
-use std::ops::RangeInclusive;
-
-use tamis::{Kind, TinySet, TinySetBuilder};
+use tamis::{Builder, Kind, TinySet};
 use tamis_theory::{Prediction, Result, blocked};
 
 use super::SizeArgs;
@@ -17,30 +15,22 @@ pub(crate) enum Prefer {
     Speed,
 }
 
-/// Rates at which tinyset is the default. Above, the Bloom kinds are smaller.
-/// Below, several kinds compete, and `plan` compares them.
-const TINYSET_RATES: RangeInclusive<f64> = 0.0001..=0.03;
+impl From<Prefer> for tamis::Prefer {
+    fn from(prefer: Prefer) -> Self {
+        match prefer {
+            Prefer::Space => Self::Space,
+            Prefer::Speed => Self::Speed,
+        }
+    }
+}
 
 /// Best kind among those that read exactly one block per lookup.
 pub(super) fn default_kind(
     size: &SizeArgs,
     block_bits: u32,
     prefer: Prefer,
-) -> Result<Kind> {
-    let blocked = blocked(size, block_bits)?;
-    if prefer == Prefer::Speed {
-        return Ok(Kind::Blocked);
-    }
-    // A rate that tinyset cannot reach is outside `TINYSET_RATES`.
-    let Ok(tinyset) = tinyset(size, block_bits).predict() else {
-        return Ok(Kind::Blocked);
-    };
-    let (rate, better) = match size.fpr {
-        Some(fpr) => (fpr, tinyset.bits_per_key < blocked.bits_per_key),
-        None => (tinyset.fpr, tinyset.fpr < blocked.fpr),
-    };
-    let tinyset = better && TINYSET_RATES.contains(&rate);
-    Ok(if tinyset { Kind::TinySet } else { Kind::Blocked })
+) -> tamis::Result<Kind> {
+    Kind::recommended(size.value(), block_bits, prefer.into())
 }
 
 pub(super) fn blocked(size: &SizeArgs, block_bits: u32) -> Result<Prediction> {
@@ -51,11 +41,6 @@ pub(super) fn blocked(size: &SizeArgs, block_bits: u32) -> Result<Prediction> {
 }
 
 /// Builder of a tinyset filter with one level and without removals.
-pub(super) fn tinyset(size: &SizeArgs, block_bits: u32) -> TinySetBuilder {
-    let builder = TinySet::builder().block_bits(block_bits);
-    match (size.fpr, size.bits_per_key) {
-        (Some(fpr), _) => builder.fpr(fpr),
-        // clap requires one of the two.
-        (None, bits) => builder.bits_per_key(bits.unwrap_or_default()),
-    }
+pub(super) fn tinyset(size: &SizeArgs, block_bits: u32) -> Builder<TinySet> {
+    TinySet::builder().block_bits(block_bits).size(size.value())
 }

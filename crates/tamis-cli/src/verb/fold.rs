@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::Fold;
+use tamis::{AnyFilter, inspect};
 
 use super::{Forecast, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
@@ -31,9 +31,14 @@ impl Args {
         self.output.check()?;
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
         let filter = load(&self.filter)?;
-        let predicted = filter.folded_fpr().map_err(failed)?;
+        let predicted = match &filter {
+            AnyFilter::TinySet(filter) => {
+                Some(inspect::folded_fpr(filter).map_err(failed)?)
+            }
+            _ => None,
+        };
         let forecast = Forecast::print(predicted, self.format.json)?;
-        let folded = filter.fold().map_err(failed)?;
+        let folded = filter.halved().map_err(failed)?;
         self.output.write(&folded)?;
         forecast.print_report(&folded, self.format.json)
     }

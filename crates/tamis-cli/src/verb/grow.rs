@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::Grow;
+use tamis::{AnyFilter, inspect};
 
 use super::{FileUpdate, Forecast, OutputArgs};
 use crate::failure::{Exit, Failure, Result};
@@ -43,9 +43,14 @@ impl Args {
         }
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
         let (update, filter) = FileUpdate::begin(&self.filter)?;
-        let predicted = filter.grown_fpr().map_err(failed)?;
+        let predicted = match &filter {
+            AnyFilter::TinySet(filter) => {
+                Some(inspect::grown_fpr(filter).map_err(failed)?)
+            }
+            _ => None,
+        };
         let forecast = Forecast::print(predicted, self.format.json)?;
-        let grown = filter.grow().map_err(failed)?;
+        let grown = filter.doubled().map_err(failed)?;
         match &output {
             Some(output) => output.write(&grown)?,
             None => update.save(&grown)?,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tamis::{AnyFilter, inspect};
+
 use super::open;
 use crate::failure::{Exit, Result};
 use crate::report::{FilterReport, JsonArgs, LoadChart};
@@ -25,7 +27,11 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let filter = open(&self.filter)?;
         let report = FilterReport::new(&filter);
-        match (filter.loads(), self.format.json) {
+        let loads = match &filter {
+            AnyFilter::TinySet(filter) => Some(inspect::loads(filter)),
+            _ => None,
+        };
+        match (loads, self.format.json) {
             (None, json) => report.print(json)?,
             (Some(loads), true) => {
                 report.print_json_with(&LoadChart::from(&loads))?;

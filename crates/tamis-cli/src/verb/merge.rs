@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, Error, Filter, Mapped, Merge};
+use tamis::{AnyFilter, Error, Mapped, inspect};
 
 use super::{Forecast, OutputArgs, load, open};
 use crate::failure::{Exit, Failure, Result};
@@ -40,14 +40,20 @@ impl Args {
         if let Some((last, others)) = others.split_last() {
             for path in others {
                 filter
-                    .merge(&part(path)?)
+                    .merge_from(&part(path)?)
                     .map_err(|error| failure(first, path, &error))?;
             }
             let part = part(last)?;
             let failed = |error| failure(first, last, &error);
-            let fpr = filter.merged_fpr(&part).map_err(failed)?;
+            let fpr = match (&filter, &part) {
+                (AnyFilter::TinySet(ours), AnyFilter::TinySet(theirs)) => {
+                    let fpr = inspect::merged_fpr(ours, theirs);
+                    Some(fpr.map_err(failed)?)
+                }
+                _ => None,
+            };
             forecast = Forecast::print(fpr, json)?;
-            filter.merge(&part).map_err(failed)?;
+            filter.merge_from(&part).map_err(failed)?;
         }
         self.output.write(&filter)?;
         forecast.print_report(&filter, json)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use serde::Serialize;
-use tamis::{AnyFilter, Filter, Mapped, Persist};
+use tamis::{AnyFilter, Mapped};
 use tamis_theory::Prediction;
 
 use crate::failure::{Exit, Failure, Result};
@@ -75,7 +75,11 @@ impl OutputArgs {
 }
 
 fn save(filter: &AnyFilter, path: &Path, overwrite: bool) -> Result<()> {
-    filter.save(path, overwrite).map_err(|error| Failure::file(path, &error))
+    let saved = match overwrite {
+        true => filter.save(path),
+        false => filter.save_new(path),
+    };
+    saved.map_err(|error| Failure::file(path, &error))
 }
 
 fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
@@ -179,6 +183,14 @@ pub(crate) struct SizeArgs {
 }
 
 impl SizeArgs {
+    fn value(&self) -> tamis::Size {
+        match (self.fpr, self.bits_per_key) {
+            (Some(fpr), _) => tamis::Size::Fpr(fpr),
+            // clap requires one of the two.
+            (None, bits) => tamis::Size::BitsPerKey(bits.unwrap_or_default()),
+        }
+    }
+
     /// Prediction for the given rate or memory.
     fn predict(
         &self,

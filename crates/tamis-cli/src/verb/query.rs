@@ -3,7 +3,6 @@
 use std::io::{BufWriter, Write};
 
 use serde::Serialize;
-use tamis::Filter;
 
 use super::KeysOnFilter;
 use crate::failure::{Exit, Result};
@@ -70,6 +69,7 @@ impl Args {
             if let Err(failure) = hashed {
                 feed.fail(failure);
             }
+            found.resize(hashes.len(), false);
             filter.contains_hash_batch(&hashes, &mut found);
             let matched = found.iter().filter(|&&found| found).count() as u64;
             counts.keys += found.len() as u64;

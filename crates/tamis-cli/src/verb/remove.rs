@@ -1,7 +1,7 @@
 //! `tamis remove`.
 
 use serde::Serialize;
-use tamis::{AnyFilter, Filter, Remove};
+use tamis::AnyFilter;
 
 use super::{FileUpdate, KeysOnFilter};
 use crate::failure::{Exit, Failure, Result};

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use tamis::{Error, Filter};
+use tamis::Error;
 
 use crate::failure::{Exit, Failure, Result};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tamis::{AnyFilter, Blocked, Bloom, Insert, Persist, Split, TinySet};
+use tamis::{AnyFilter, Blocked, Bloom, Split, TinySet};
 
 pub(crate) const KINDS: [&str; 4] = ["bloom", "blocked", "split", "tinyset"];
 

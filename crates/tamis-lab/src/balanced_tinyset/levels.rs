@@ -1,6 +1,6 @@
 //! The filter: one TinySet per level.
 
-use tamis::{Filter as _, Insert as _, KeyHasher, Result, TinySet};
+use tamis::{KeyHasher, Result, TinySet};
 
 use super::design::{Design, LINE};
 
@@ -155,7 +155,7 @@ impl Level {
     fn look_up(&self, design: &Design, hashes: &mut Vec<u64>) -> u64 {
         let own: Vec<u64> =
             hashes.iter().map(|hash| self.hasher.hash(hash)).collect();
-        let mut found = Vec::new();
+        let mut found = vec![false; own.len()];
         self.filter.contains_hash_batch(&own, &mut found);
         let mut at = 0;
         hashes.retain(|hash| {
@@ -240,7 +240,7 @@ mod tests {
                 for load in &level.loads {
                     histogram[usize::from(*load)] += 1;
                 }
-                let stored = level.filter.loads();
+                let stored = tamis::inspect::loads(&level.filter);
                 histogram.truncate(stored.blocks().len());
                 assert_eq!(stored.blocks(), histogram);
                 // A block that refuses keys keeps its load.

@@ -11,7 +11,7 @@ use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tamis::{Filter as _, Insert as _, KeyHasher, Stats, TinySet};
+use tamis::{KeyHasher, Stats, TinySet};
 use tamis_theory::Prediction;
 use tamis_theory::tinyset::{self, two_level};
 
@@ -196,7 +196,7 @@ impl Bench {
     fn tinyset(&self, kind: Kind, mut filter: TinySet) -> Result<Row> {
         filter.insert_hash_batch(&hashes(0..KEYS));
         let look_up = |hashes: &[u64]| {
-            let mut found = Vec::new();
+            let mut found = vec![false; hashes.len()];
             filter.contains_hash_batch(hashes, &mut found);
             let found = found.iter().map(|found| u64::from(*found)).sum();
             Lookups { found, reads: 0 }

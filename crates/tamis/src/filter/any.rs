@@ -1,21 +1,29 @@
 //! A filter of a kind known only at run time.
 
 use alloc::string::ToString as _;
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 
+use tamis_theory::Prediction;
+
+use super::builder::Sizing;
+use super::methods::{filter_methods, filter_mut_methods};
 use super::{
-    Balanced, Blocked, Bloom, Filter, Fold, Grow, Insert, LoadHistogram,
-    Merge, Parameter, Remove, Split, Stats, TinySet,
+    Balanced, Blocked, Bloom, Buildable, Builder, Filter, FilterMut, Split,
+    Stats, TinySet, unsupported,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
-use crate::key::KeyHasher;
+use crate::key::{Key, KeyHasher};
 use crate::storage::Owned;
 
-/// Any filter, as it comes out of a file.
+/// A filter of any kind, for instance out of a file.
+///
+/// Operations that only some kinds have are methods that return
+/// [`Error::Unsupported`] for the others.
 ///
 /// ```
-/// use tamis::{AnyFilter, Filter, Insert, Kind, Persist, Split};
+/// use tamis::{AnyFilter, Kind, Split};
 ///
 /// let mut filter = Split::builder().items(100).fpr(0.01).build()?;
 /// filter.insert("apple");
@@ -26,7 +34,7 @@ use crate::storage::Owned;
 /// assert!(any.contains("apple"));
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum AnyFilter<D = Owned> {
     /// A standard Bloom filter.
@@ -41,7 +49,7 @@ pub enum AnyFilter<D = Owned> {
     TinySet(TinySet<D>),
 }
 
-/// Evaluates an expression on whichever filter is inside.
+/// Evaluates an expression on the filter inside.
 macro_rules! each {
     ($any:expr, $filter:ident => $body:expr) => {
         match $any {
@@ -54,260 +62,147 @@ macro_rules! each {
     };
 }
 
-#[cfg(feature = "std")]
-impl AnyFilter<crate::Mapped> {
-    /// Opens a file of any kind as a memory map, in constant time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
-    ///
-    /// ```
-    /// assert!(tamis::AnyFilter::open("no such file").is_err());
-    /// ```
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Self::from_bytes(crate::Mapped::open(path)?)
-    }
+/// Evaluates an expression on the filter inside and wraps the result in the
+/// same kind.
+macro_rules! rewrap {
+    ($any:expr, $filter:ident => $body:expr) => {
+        match $any {
+            AnyFilter::Bloom($filter) => AnyFilter::Bloom($body),
+            AnyFilter::Blocked($filter) => AnyFilter::Blocked($body),
+            AnyFilter::Split($filter) => AnyFilter::Split($body),
+            AnyFilter::Balanced($filter) => AnyFilter::Balanced($body),
+            AnyFilter::TinySet($filter) => AnyFilter::TinySet($body),
+        }
+    };
 }
 
+filter_methods!(
+    AnyFilter,
+    "AnyFilter::builder(tamis::Kind::Blocked).items(100).fpr(0.01)"
+);
+filter_mut_methods!(
+    AnyFilter,
+    "AnyFilter::builder(tamis::Kind::Blocked).items(100).fpr(0.01)"
+);
+
 impl<D: AsRef<[u8]>> AnyFilter<D> {
-    /// Views a filter of any kind in bytes; see
-    /// [`BitFilter::from_bytes`](crate::BitFilter::from_bytes).
-    ///
-    /// # Errors
-    ///
-    /// One of the format's errors, saying what was expected and found.
-    ///
-    /// ```
-    /// assert!(tamis::AnyFilter::from_bytes([0; 200]).is_err());
-    /// ```
-    pub fn from_bytes(data: D) -> Result<Self> {
-        let header = Header::parse(data.as_ref())?;
+    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
         Ok(match header.kind {
-            Kind::Bloom => Self::Bloom(Bloom::from_header(&header, data)?),
+            Kind::Bloom => Self::Bloom(Bloom::from_header(header, data)?),
             Kind::Blocked => {
-                Self::Blocked(Blocked::from_header(&header, data)?)
+                Self::Blocked(Blocked::from_header(header, data)?)
             }
-            Kind::Split => Self::Split(Split::from_header(&header, data)?),
+            Kind::Split => Self::Split(Split::from_header(header, data)?),
             Kind::Balanced => {
-                Self::Balanced(Balanced::from_header(&header, data)?)
+                Self::Balanced(Balanced::from_header(header, data)?)
             }
             Kind::TinySet => {
-                Self::TinySet(TinySet::from_header(&header, data)?)
+                Self::TinySet(TinySet::from_header(header, data)?)
             }
         })
     }
 
-    /// Which kind it is.
+    /// The kind of filter.
     ///
     /// ```
     /// use tamis::{AnyFilter, Bloom, Kind};
     /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(AnyFilter::Bloom(filter).kind(), Kind::Bloom);
+    /// assert_eq!(AnyFilter::from(filter).kind(), Kind::Bloom);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn kind(&self) -> Kind {
-        match self {
-            Self::Bloom(_) => Kind::Bloom,
-            Self::Blocked(_) => Kind::Blocked,
-            Self::Split(_) => Kind::Split,
-            Self::Balanced(_) => Kind::Balanced,
-            Self::TinySet(_) => Kind::TinySet,
-        }
+        Filter::kind(self)
     }
 
-    /// How full its blocks are, if it is a kind that can tell.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, Bloom, TinySet};
-    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert!(AnyFilter::TinySet(filter).loads().is_some());
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert!(AnyFilter::Bloom(filter).loads().is_none());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn loads(&self) -> Option<LoadHistogram> {
-        match self {
-            Self::TinySet(filter) => Some(filter.loads()),
-            _ => None,
-        }
-    }
-
-    /// The false-positive rate that [`merge`](Merge::merge) will give, if
-    /// it is a kind that can tell without doing it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`merge`](Merge::merge), for a kind that can tell.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, Bloom, TinySet};
-    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// let any = AnyFilter::TinySet(filter);
-    /// assert_eq!(any.merged_fpr(&any)?, Some(0.0));
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// let any = AnyFilter::Bloom(filter);
-    /// assert_eq!(any.merged_fpr(&any)?, None);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn merged_fpr<E: AsRef<[u8]>>(
-        &self,
-        other: &AnyFilter<E>,
-    ) -> Result<Option<f64>> {
-        match (self, other) {
-            (Self::TinySet(ours), AnyFilter::TinySet(theirs)) => {
-                ours.merged_fpr(theirs).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The false-positive rate that [`fold`](Fold::fold) will give, if it
-    /// is a kind that can tell without doing it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`fold`](Fold::fold), for a kind that can tell.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, TinySet};
-    /// let filter = TinySet::builder().items(1000).fpr(0.1).build()?;
-    /// assert_eq!(AnyFilter::TinySet(filter).folded_fpr()?, Some(0.0));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn folded_fpr(&self) -> Result<Option<f64>> {
-        match self {
-            Self::TinySet(filter) => filter.folded_fpr().map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// The false-positive rate that [`grow`](Grow::grow) will give, if it
-    /// is a kind that can tell without doing it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`grow`](Grow::grow), for a kind that can tell.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, TinySet};
-    /// let filter = TinySet::builder().items(1000).fpr(0.1).build()?;
-    /// assert_eq!(AnyFilter::TinySet(filter).grown_fpr()?, Some(0.0));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn grown_fpr(&self) -> Result<Option<f64>> {
-        match self {
-            Self::TinySet(filter) => filter.grown_fpr().map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Copies it into memory of its own, where it can be changed.
+    /// Copies the filter into memory of its own, where it can be changed.
     ///
     /// # Errors
     ///
     /// [`Error::Allocation`] if there is not enough memory.
     ///
     /// ```
-    /// use tamis::{AnyFilter, Bloom, Insert, Persist};
+    /// use tamis::{AnyFilter, Bloom};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// let mut any = AnyFilter::from_bytes(&bytes[..])?.into_owned()?;
     /// any.insert("apple");
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<AnyFilter> {
-        Ok(match self {
-            Self::Bloom(filter) => AnyFilter::Bloom(filter.into_owned()?),
-            Self::Blocked(filter) => AnyFilter::Blocked(filter.into_owned()?),
-            Self::Split(filter) => AnyFilter::Split(filter.into_owned()?),
-            Self::Balanced(filter) => {
-                AnyFilter::Balanced(filter.into_owned()?)
-            }
-            Self::TinySet(filter) => AnyFilter::TinySet(filter.into_owned()?),
-        })
+        Ok(rewrap!(self, filter => filter.into_owned()?))
     }
 }
 
-#[cfg(feature = "std")]
 impl AnyFilter {
-    /// See
-    /// [`BitFilter::insert_parallel_with`](crate::BitFilter::insert_parallel_with).
+    /// Starts building a filter of this kind, with the settings that all
+    /// kinds share. For the settings of one kind, convert its builder:
+    /// `TinySet::builder().removable().into()`.
     ///
     /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{AnyFilter, Bloom, Filter};
+    /// use tamis::{AnyFilter, Builder, Kind, TinySet};
     ///
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// let mut any = AnyFilter::Bloom(filter);
-    /// let hasher = *any.hasher();
-    /// let keys = ["apple", "pear"].into_iter();
-    /// any.insert_parallel_with(keys, NonZero::<usize>::MIN, |key, out| {
-    ///     out.push(hasher.hash(key));
-    /// });
-    /// assert!(any.contains("pear"));
+    /// for kind in [Kind::Bloom, Kind::TinySet] {
+    ///     let builder = AnyFilter::builder(kind).fpr(0.01);
+    ///     let filter = builder.build_from(["apple", "pear"])?;
+    ///     assert_eq!(filter.kind(), kind);
+    /// }
+    /// let builder: Builder<AnyFilter> =
+    ///     TinySet::builder().removable().fpr(0.01).into();
+    /// assert!(builder.build_from(["apple"])?.remove("apple")?);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_parallel_with<T: Send>(
+    #[must_use]
+    pub fn builder(kind: Kind) -> Builder<Self> {
+        match kind {
+            Kind::Bloom => Bloom::builder().into(),
+            Kind::Blocked => Blocked::builder().into(),
+            Kind::Split => Split::builder().into(),
+            Kind::Balanced => Balanced::builder().into(),
+            Kind::TinySet => TinySet::builder().into(),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn insert_chunks<T: Send>(
         &mut self,
         chunks: impl Iterator<Item = T> + Send,
         threads: core::num::NonZero<usize>,
         hash: impl Fn(T, &mut Vec<u64>) + Sync,
     ) {
-        each!(self, filter =>
-            filter.insert_parallel_with(chunks, threads, hash));
-    }
-}
-
-impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
-    fn hasher(&self) -> &KeyHasher {
-        each!(self, filter => filter.hasher())
+        each!(self, filter => filter.insert_chunks(chunks, threads, hash));
     }
 
-    fn contains_hash(&self, hash: u64) -> bool {
-        each!(self, filter => filter.contains_hash(hash))
-    }
-
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        each!(self, filter => filter.contains_hash_batch(hashes, found));
-    }
-
-    fn stats(&self) -> Stats {
-        each!(self, filter => filter.stats())
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
-        each!(self, filter => filter.parameters())
-    }
-
-    fn verify(&self) -> Result<()> {
-        each!(self, filter => filter.verify())
-    }
-}
-
-impl Insert for AnyFilter {
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        each!(self, filter => filter.insert_hash(hash))
-    }
-
-    fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        each!(self, filter => filter.insert_hash_batch(hashes));
-    }
-}
-
-impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
-    fn merge(&mut self, other: &AnyFilter<D>) -> Result<()> {
+    /// Adds all keys of `other`, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] names the field that differs (the kind, for
+    /// instance), [`Error::Unsupported`] for a balanced filter; `self` is
+    /// unchanged.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Kind};
+    /// let builder = AnyFilter::builder(Kind::Blocked).items(9).fpr(0.1);
+    /// let mut left = builder.build_from(["apple"])?;
+    /// left.merge_from(&builder.build_from(["pear"])?)?;
+    /// assert!(left.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn merge_from<D: AsRef<[u8]>>(
+        &mut self,
+        other: &AnyFilter<D>,
+    ) -> Result<()> {
         match (self, other) {
             (Self::Bloom(ours), AnyFilter::Bloom(theirs)) => {
-                ours.merge(theirs)
+                ours.merge_from(theirs)
             }
             (Self::Blocked(ours), AnyFilter::Blocked(theirs)) => {
-                ours.merge(theirs)
+                ours.merge_from(theirs)
             }
             (Self::Split(ours), AnyFilter::Split(theirs)) => {
-                ours.merge(theirs)
+                ours.merge_from(theirs)
             }
             (Self::TinySet(ours), AnyFilter::TinySet(theirs)) => {
-                ours.merge(theirs)
+                ours.merge_from(theirs)
             }
             (Self::Balanced(_), AnyFilter::Balanced(_)) => {
                 Err(order_matters("merge"))
@@ -319,42 +214,106 @@ impl<D: AsRef<[u8]>> Merge<AnyFilter<D>> for AnyFilter {
             }),
         }
     }
-}
 
-/// Where a balanced filter put a key depends on the keys before it: no
-/// operation on two blocks gives the block of both key sets.
-fn order_matters(operation: &'static str) -> Error {
-    Error::Unsupported {
-        kind: Kind::Balanced.name(),
-        operation,
-        why: "where a key is depends on the order of insertion; \
-              build it again from the keys",
-    }
-}
-
-impl Fold for AnyFilter {
-    fn fold(&self) -> Result<Self> {
+    /// The filter of half the size, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFoldable`] if the number of blocks is odd,
+    /// [`Error::Unsupported`] for a balanced filter or a TinySet of two
+    /// levels.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Kind};
+    /// let builder = AnyFilter::builder(Kind::Split).items(1000).fpr(0.01);
+    /// let filter = builder.build_from(["apple"])?;
+    /// assert!(filter.halved()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn halved(&self) -> Result<Self> {
         Ok(match self {
-            Self::Bloom(filter) => Self::Bloom(filter.fold()?),
-            Self::Blocked(filter) => Self::Blocked(filter.fold()?),
-            Self::Split(filter) => Self::Split(filter.fold()?),
+            Self::Bloom(filter) => Self::Bloom(filter.halved()?),
+            Self::Blocked(filter) => Self::Blocked(filter.halved()?),
+            Self::Split(filter) => Self::Split(filter.halved()?),
             Self::Balanced(_) => return Err(order_matters("fold")),
-            Self::TinySet(filter) => Self::TinySet(filter.fold()?),
+            Self::TinySet(filter) => Self::TinySet(filter.halved()?),
         })
     }
-}
 
-/// Bits that keys share can neither be taken back nor told apart.
-fn only_fingerprints(kind: Kind, operation: &'static str) -> Error {
-    Error::Unsupported {
-        kind: kind.name(),
-        operation,
-        why: "its bits do not tell whose they are; a tinyset filter can",
+    /// The smallest filter that halving reaches with an
+    /// [`expected_fpr`](Stats::expected_fpr) of at most `fpr`; a copy if
+    /// halving once exceeds it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] unless `0 < fpr < 1`,
+    /// [`Error::Unsupported`] as in [`halved`](Self::halved).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Kind};
+    /// let builder = AnyFilter::builder(Kind::Blocked).fpr(0.01).foldable(8);
+    /// let filter = builder.items(100_000).build_from(["apple"])?;
+    /// assert!(filter.folded_to(0.01)?.bytes() < 1000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn folded_to(&self, fpr: f64) -> Result<Self> {
+        super::folded_to(self, fpr, Self::halved)
     }
-}
 
-impl Remove for AnyFilter {
-    fn remove_hash(&mut self, hash: u64) -> Result<bool> {
+    /// The filter of twice the size, without the keys; see
+    /// [`TinySet::doubled`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] unless it is a TinySet of one level,
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Kind};
+    /// let builder = AnyFilter::builder(Kind::TinySet).fpr(0.01);
+    /// let filter = builder.build_from(["apple"])?;
+    /// assert!(filter.doubled()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn doubled(&self) -> Result<Self> {
+        match self {
+            Self::TinySet(filter) => Ok(Self::TinySet(filter.doubled()?)),
+            other => Err(only_fingerprints(other.kind(), "grow")),
+        }
+    }
+
+    /// Removes one occurrence of `key`; see [`TinySet::remove`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] unless it is a TinySet built as removable.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Kind};
+    /// let builder = AnyFilter::builder(Kind::Blocked).fpr(0.01);
+    /// let mut filter = builder.build_from(["apple"])?;
+    /// assert!(filter.remove("apple").is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+        let hash = self.hasher().hash(key);
+        self.remove_hash(hash)
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    ///
+    /// # Errors
+    ///
+    /// That of [`remove`](Self::remove).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, TinySet};
+    /// let builder = TinySet::builder().items(9).fpr(0.01).removable();
+    /// let mut filter = AnyFilter::from(builder.build()?);
+    /// assert!(!filter.remove_hash(1 << 60)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
         match self {
             Self::TinySet(filter) => filter.remove_hash(hash),
             other => Err(only_fingerprints(other.kind(), "remove")),
@@ -362,12 +321,84 @@ impl Remove for AnyFilter {
     }
 }
 
-impl Grow for AnyFilter {
-    fn grow(&self) -> Result<Self> {
-        match self {
-            Self::TinySet(filter) => Ok(Self::TinySet(filter.grow()?)),
-            other => Err(only_fingerprints(other.kind(), "grow")),
-        }
+/// The place of a key in a balanced filter depends on the keys before it:
+/// no operation on two blocks gives the block of both key sets.
+fn order_matters(operation: &'static str) -> Error {
+    unsupported(
+        Kind::Balanced.name(),
+        operation,
+        "where a key is depends on the order of insertion; \
+         build it again from the keys",
+    )
+}
+
+/// Keys share the bits of a Bloom kind: clearing those of one key would
+/// remove others.
+fn only_fingerprints(kind: Kind, operation: &'static str) -> Error {
+    unsupported(
+        kind.name(),
+        operation,
+        "keys share its bits; a tinyset filter has an entry per key",
+    )
+}
+
+impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
+    fn kind(&self) -> Kind {
+        each!(self, filter => Filter::kind(filter))
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        each!(self, filter => filter.hasher())
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        each!(self, filter => filter.contains_hash(hash))
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        each!(self, filter => filter.contains_hash_batch(hashes, found));
+    }
+
+    fn prefetch(&self, hash: u64) {
+        each!(self, filter => filter.prefetch(hash));
+    }
+
+    fn len(&self) -> u64 {
+        each!(self, filter => filter.len())
+    }
+
+    fn capacity(&self) -> u64 {
+        each!(self, filter => filter.capacity())
+    }
+
+    fn design_fpr(&self) -> f64 {
+        each!(self, filter => filter.design_fpr())
+    }
+
+    fn bytes(&self) -> u64 {
+        each!(self, filter => filter.bytes())
+    }
+
+    fn stats(&self) -> Stats {
+        each!(self, filter => filter.stats())
+    }
+
+    fn verify(&self) -> Result<()> {
+        each!(self, filter => filter.verify())
+    }
+}
+
+impl FilterMut for AnyFilter {
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        each!(self, filter => filter.insert_hash(hash))
+    }
+
+    fn insert_hash_batch(&mut self, hashes: &[u64]) {
+        each!(self, filter => filter.insert_hash_batch(hashes));
+    }
+
+    fn clear(&mut self) {
+        each!(self, filter => filter.clear());
     }
 }
 
@@ -376,3 +407,85 @@ impl<D: AsRef<[u8]>> Persist for AnyFilter<D> {
         each!(self, filter => filter.image())
     }
 }
+
+/// A value of every kind of `$trait`-like associated type.
+macro_rules! of_every_kind {
+    ($(#[$doc:meta])* $name:ident, $assoc:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub enum $name {
+            Bloom(<Bloom as Buildable>::$assoc),
+            Blocked(<Blocked as Buildable>::$assoc),
+            Split(<Split as Buildable>::$assoc),
+            Balanced(<Balanced as Buildable>::$assoc),
+            TinySet(<TinySet as Buildable>::$assoc),
+        }
+    };
+}
+of_every_kind!(
+    /// The settings of a kind.
+    AnySettings, Settings
+);
+of_every_kind!(
+    /// The design of a kind.
+    AnyDesign, Design
+);
+
+/// Designs and builds each kind with its own settings.
+macro_rules! build_any {
+    ($($kind:ident),*) => {
+        impl Buildable for AnyFilter {
+            type Settings = AnySettings;
+            type Design = AnyDesign;
+
+            fn design(
+                sizing: &Sizing,
+                settings: &AnySettings,
+            ) -> Result<AnyDesign> {
+                Ok(match settings {
+                    $(AnySettings::$kind(settings) => {
+                        AnyDesign::$kind($kind::design(sizing, settings)?)
+                    })*
+                })
+            }
+
+            fn prediction(design: &AnyDesign) -> Prediction {
+                match design {
+                    $(AnyDesign::$kind(design) => $kind::prediction(design),)*
+                }
+            }
+
+            fn build(
+                sizing: &Sizing,
+                settings: &AnySettings,
+                design: &AnyDesign,
+                items: u64,
+            ) -> Result<Self> {
+                match (settings, design) {
+                    $((
+                        AnySettings::$kind(settings),
+                        AnyDesign::$kind(design),
+                    ) => $kind::build(sizing, settings, design, items)
+                        .map(Self::$kind),)*
+                    // `design` returns the kind of its settings.
+                    _ => unreachable!("settings and design of one kind"),
+                }
+            }
+        }
+
+        $(
+            impl From<Builder<$kind>> for Builder<AnyFilter> {
+                fn from(builder: Builder<$kind>) -> Self {
+                    builder.map(AnySettings::$kind, AnyDesign::$kind)
+                }
+            }
+
+            impl<D> From<$kind<D>> for AnyFilter<D> {
+                fn from(filter: $kind<D>) -> Self {
+                    Self::$kind(filter)
+                }
+            }
+        )*
+    };
+}
+build_any!(Bloom, Blocked, Split, Balanced, TinySet);

@@ -1,5 +1,5 @@
-//! The engine behind the Bloom kinds: bits in blocks, of which a key sets
-//! some. A [`Layout`] says which.
+//! The engine of the Bloom kinds: bits in blocks. A [`Layout`] maps a key to
+//! the bits that it sets.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -7,9 +7,7 @@ use core::ops::Range;
 
 use tamis_theory::Prediction;
 
-use super::{
-    Builder, Filter, Fold, Insert, Merge, Parameter, Stats, must_match,
-};
+use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
 use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
 use crate::block::bloom::{ANY, BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
@@ -174,28 +172,9 @@ macro_rules! by_size {
 #[cfg(feature = "std")]
 pub(super) use by_size;
 
-/// A filter of the Bloom family; use it as [`Bloom`](crate::Bloom),
-/// [`Blocked`](crate::Blocked) or [`Split`](crate::Split).
-///
-/// `D` is where the bits are: [`Owned`] memory, a borrowed `&[u8]`, a
-/// [`Mapped`](crate::Mapped) file, or anything else that is bytes. Lookups
-/// work on all of them; changing the filter needs [`Owned`].
-///
-/// ```
-/// use tamis::{Blocked, Filter, Insert, Persist};
-///
-/// let mut filter = Blocked::builder().items(100).fpr(0.01).build()?;
-/// filter.insert("apple");
-/// let bytes = filter.to_bytes();
-///
-/// let view = Blocked::from_bytes(&bytes[..])?; // no copy
-/// assert!(view.contains("apple"));
-///
-/// let mut again = view.into_owned()?; // a copy, to go on inserting
-/// again.insert("pear");
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Debug, Clone)]
+/// A filter of the Bloom family, wrapped by [`Bloom`](crate::Bloom),
+/// [`Blocked`](crate::Blocked) and [`Split`](crate::Split).
+#[derive(Clone)]
 pub struct BitFilter<L: Layout, D = Owned> {
     pub(super) layout: L,
     pub(super) hasher: KeyHasher,
@@ -210,17 +189,6 @@ pub struct BitFilter<L: Layout, D = Owned> {
 }
 
 impl<L: Layout> BitFilter<L> {
-    /// Starts building a filter; see [`Builder`].
-    ///
-    /// ```
-    /// let filter = tamis::Blocked::builder().items(10).fpr(0.01).build()?;
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn builder() -> Builder<L> {
-        Builder::new()
-    }
-
     pub(super) fn with_geometry(
         geometry: Geometry,
         hasher: KeyHasher,
@@ -259,93 +227,12 @@ impl<L: Layout> BitFilter<L> {
         Blocks { layout: self.layout, first: 0, blocks }
     }
 
-    /// Inserts keys from a slice on several threads. The result is the
-    /// same, byte for byte, as that of inserting them one by one.
+    /// Inserts the hashes that `hash` makes of `chunks`, on several threads.
     ///
-    /// Each thread owns a range of blocks and is sent what belongs there,
-    /// so nothing is locked and no atomic operation is needed.
-    ///
-    /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{Blocked, Insert, Persist};
-    ///
-    /// let keys: Vec<u64> = (0..100_000).collect();
-    /// let builder = Blocked::builder().items(100_000).fpr(0.01);
-    /// let (mut one, mut two) = (builder.build()?, builder.build()?);
-    /// one.insert_batch(&keys);
-    /// two.insert_parallel(&keys, NonZero::new(2).unwrap());
-    /// assert_eq!(one.to_bytes(), two.to_bytes());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Each thread owns a range of blocks and receives the parts of keys
+    /// that belong there: no locks and no atomic operations.
     #[cfg(feature = "std")]
-    pub fn insert_parallel<K: crate::Key + Sync>(
-        &mut self,
-        keys: &[K],
-        threads: core::num::NonZero<usize>,
-    ) {
-        let hasher = self.hasher;
-        let chunks = keys.chunks(crate::parallel::CHUNK);
-        self.insert_parallel_with(chunks, threads, |chunk, hashes| {
-            hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
-        });
-    }
-
-    /// Inserts keys from an iterator on several threads; otherwise like
-    /// [`insert_parallel`](Self::insert_parallel). Keys are pulled in
-    /// chunks, so memory does not grow with their number.
-    ///
-    /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{Filter, Split};
-    ///
-    /// let mut filter = Split::builder().items(1000).fpr(0.01).build()?;
-    /// let keys = (0..1000).map(|i| format!("key {i}"));
-    /// filter.insert_parallel_iter(keys, NonZero::new(2).unwrap());
-    /// assert!(filter.contains("key 999"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn insert_parallel_iter<K: crate::Key + Send>(
-        &mut self,
-        keys: impl Iterator<Item = K> + Send,
-        threads: core::num::NonZero<usize>,
-    ) {
-        let hasher = self.hasher;
-        let mut keys = keys.fuse();
-        let chunks = core::iter::from_fn(move || {
-            let chunk: Vec<K> =
-                keys.by_ref().take(crate::parallel::CHUNK).collect();
-            (!chunk.is_empty()).then_some(chunk)
-        });
-        self.insert_parallel_with(chunks, threads, |chunk, hashes| {
-            hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
-        });
-    }
-
-    /// Inserts what `hash` makes of the pieces of work in `chunks`, on
-    /// several threads: the form for keys that are cheaper to cut out of
-    /// their input in parallel, such as the lines of a file. `hash` must
-    /// use this filter's hasher.
-    ///
-    /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{Blocked, Filter};
-    ///
-    /// let mut filter = Blocked::builder().items(4).fpr(0.01).build()?;
-    /// let hasher = *filter.hasher();
-    /// let pages = ["apple\npear", "plum\nquince"].into_iter();
-    /// filter.insert_parallel_with(
-    ///     pages,
-    ///     NonZero::new(2).unwrap(),
-    ///     |page, hashes| {
-    ///         hashes.extend(page.lines().map(|line| hasher.hash(line)));
-    ///     },
-    /// );
-    /// assert!(filter.contains("quince"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn insert_parallel_with<T: Send>(
+    pub(super) fn insert_chunks<T: Send>(
         &mut self,
         chunks: impl Iterator<Item = T> + Send,
         threads: core::num::NonZero<usize>,
@@ -487,50 +374,7 @@ impl<U: Updated> Task for Apply<'_, U> {
     }
 }
 
-#[cfg(feature = "std")]
-impl<L: Layout> BitFilter<L, crate::Mapped> {
-    /// Opens a file without reading it, as a memory map; see
-    /// [`Mapped`](crate::Mapped) for what that asks of the file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
-    ///
-    /// ```
-    /// assert!(tamis::Blocked::open("no such file").is_err());
-    /// ```
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Self::from_bytes(crate::Mapped::open(path)?)
-    }
-}
-
 impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
-    /// Views a filter in bytes, without copying and in time independent of
-    /// its size.
-    ///
-    /// The header is checked completely, the payload not at all: that is
-    /// what [`verify`](Filter::verify) is for. A damaged payload can give
-    /// wrong answers, never a panic.
-    ///
-    /// The fastest buffer is aligned to 64 bytes, as a memory map is;
-    /// elsewhere a block may straddle two cache lines.
-    ///
-    /// # Errors
-    ///
-    /// One of the format's errors, saying what was expected and found.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Persist};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert!(Bloom::from_bytes(&bytes[..]).is_ok());
-    /// assert!(Bloom::from_bytes(&bytes[1..]).is_err());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_bytes(data: D) -> Result<Self> {
-        let header = Header::parse(data.as_ref())?;
-        Self::from_header(&header, data)
-    }
-
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
         if header.kind != L::KIND {
             return Err(Error::WrongKind {
@@ -557,59 +401,10 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         })
     }
 
-    /// Copies the filter into memory of its own, where it can be changed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Allocation`] if there is not enough memory.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Insert, Persist};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// let mut filter = Bloom::from_bytes(&bytes[..])?.into_owned()?;
-    /// filter.insert("apple");
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn into_owned(self) -> Result<BitFilter<L>> {
+    pub(super) fn into_owned(self) -> Result<BitFilter<L>> {
         let data = Owned::copy_of(self.blocks())?;
         let Self { layout, hasher, counts, .. } = self;
         Ok(BitFilter::with_data(layout, hasher, counts, data))
-    }
-
-    /// Number of blocks (m); of 512-bit lines in a standard filter.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let filter =
-    ///     Blocked::builder().items(1024).bits_per_key(16.0).build()?;
-    /// assert_eq!(filter.block_count(), 1024 * 16 / 512);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn block_count(&self) -> u64 {
-        self.layout.geometry().blocks
-    }
-
-    /// Bits in a block (B).
-    ///
-    /// ```
-    /// let filter = tamis::Split::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.block_bits(), 512);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn block_bits(&self) -> u32 {
-        self.layout.geometry().block_bits
-    }
-
-    /// Bits set per key (k), in all of its blocks together.
-    ///
-    /// ```
-    /// let filter =
-    ///     tamis::Blocked::builder().items(9).bits_per_key(10.0).build()?;
-    /// assert_eq!(filter.probes(), 6);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn probes(&self) -> u32 {
-        self.layout.geometry().probes
     }
 
     #[inline(always)]
@@ -634,19 +429,27 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
     }
 
-    fn must_match<E>(&self, other: &BitFilter<L, E>) -> Result<()> {
-        let fields = |geometry: &Geometry| {
-            [
-                ("blocks", geometry.blocks),
-                ("block bits", geometry.block_bits.into()),
-                ("probes", geometry.probes.into()),
-            ]
-        };
-        must_match(
-            (&self.hasher, &fields(self.layout.geometry())),
-            (&other.hasher, &fields(other.layout.geometry())),
-        )
+    pub(super) fn geometry(&self) -> &Geometry {
+        self.layout.geometry()
     }
+}
+
+/// Compares two filters; the error names the first field that differs.
+pub(super) fn must_match_layout<L: Layout>(
+    (hasher, layout): (&KeyHasher, &L),
+    (other_hasher, other_layout): (&KeyHasher, &L),
+) -> Result<()> {
+    let fields = |geometry: &Geometry| {
+        [
+            ("blocks", geometry.blocks),
+            ("block bits", geometry.block_bits.into()),
+            ("probes", geometry.probes.into()),
+        ]
+    };
+    must_match(
+        (hasher, &fields(layout.geometry())),
+        (other_hasher, &fields(other_layout.geometry())),
+    )
 }
 
 /// The blocks with their layout: what a lookup needs and nothing else. In
@@ -807,6 +610,10 @@ where
 }
 
 impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
+    fn kind(&self) -> Kind {
+        L::KIND
+    }
+
     #[inline]
     fn hasher(&self) -> &KeyHasher {
         &self.hasher
@@ -817,7 +624,8 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
         self.look_up.look_up(self, hash)
     }
 
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes.len(), found.len());
         by_size!(self.layout, BYTES => {
             match self.layout.groups() {
                 1 => {
@@ -836,6 +644,36 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
         });
     }
 
+    /// At most two blocks: a miss in a standard filter reads two on
+    /// average.
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        by_size!(self.layout, BYTES => {
+            for part in 0..self.layout.parts().min(2) {
+                let (block, _) = self.layout.part::<BYTES>(hash, part);
+                // Blocks are in memory, so their offsets fit a usize.
+                let offset = self.payload.start + block as usize * BYTES;
+                prefetch::<true>(self.data.as_ref(), offset);
+            }
+        });
+    }
+
+    fn len(&self) -> u64 {
+        self.counts.items
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    fn design_fpr(&self) -> f64 {
+        self.counts.design_fpr
+    }
+
+    fn bytes(&self) -> u64 {
+        self.image().bytes()
+    }
+
     fn stats(&self) -> Stats {
         let geometry = self.layout.geometry();
         let fill = FillHistogram::of(self.blocks(), geometry.block_bits);
@@ -849,29 +687,19 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             items,
             estimated_items,
             design_items,
-            bytes: self.image().bytes(),
+            bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| payload_bits / items as f64),
             expected_fpr: measured.fpr,
             design_fpr,
             reads_hit: measured.reads_hit,
             reads_miss: measured.reads_miss,
             saturated_blocks: 0,
-            // Repeats raise the count but not the load, and the estimate
-            // of the load scatters: by chance alone it may be above the
-            // design, but not by four standard errors.
+            // Repeats raise the count but not the load. Four standard
+            // errors: the estimate of the load scatters.
             over_design: items > design_items
                 && estimated_items
                     > design_items as f64 + 4.0 * self.estimate_error(),
         }
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
-        let geometry = self.layout.geometry();
-        alloc::vec![
-            ("blocks", Parameter::Count(geometry.blocks)),
-            ("block_bits", Parameter::Count(geometry.block_bits.into())),
-            ("probes", Parameter::Count(geometry.probes.into())),
-        ]
     }
 
     fn verify(&self) -> Result<()> {
@@ -896,7 +724,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
     }
 }
 
-impl<L: Layout> Insert for BitFilter<L> {
+impl<L: Layout> FilterMut for BitFilter<L> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
         // Two words in registers, as in lookups.
@@ -924,11 +752,22 @@ impl<L: Layout> Insert for BitFilter<L> {
             dispatch(Apply(self.blocks_mut::<BYTES>(), hashes));
         });
     }
+
+    fn clear(&mut self) {
+        self.counts.items = 0;
+        self.data.as_mut().fill(0);
+    }
 }
 
-impl<L: Layout, D: AsRef<[u8]>> Merge<BitFilter<L, D>> for BitFilter<L> {
-    fn merge(&mut self, other: &BitFilter<L, D>) -> Result<()> {
-        self.must_match(other)?;
+impl<L: Layout> BitFilter<L> {
+    pub(super) fn merge_from<D: AsRef<[u8]>>(
+        &mut self,
+        other: &BitFilter<L, D>,
+    ) -> Result<()> {
+        must_match_layout(
+            (&self.hasher, &self.layout),
+            (&other.hasher, &other.layout),
+        )?;
         for (ours, theirs) in self.data.as_mut().iter_mut().zip(other.blocks())
         {
             *ours |= theirs;
@@ -937,10 +776,8 @@ impl<L: Layout, D: AsRef<[u8]>> Merge<BitFilter<L, D>> for BitFilter<L> {
             self.counts.items.saturating_add(other.counts.items);
         Ok(())
     }
-}
 
-impl<L: Layout> Fold for BitFilter<L> {
-    fn fold(&self) -> Result<Self> {
+    pub(super) fn halved(&self) -> Result<Self> {
         let mut geometry = *self.layout.geometry();
         if geometry.blocks % 2 != 0 {
             return Err(Error::NotFoldable { blocks: geometry.blocks });

@@ -2,41 +2,44 @@
 
 use tamis_theory::blocked;
 
-use super::BitFilter;
 use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{Count, FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Single;
-use crate::storage::Owned;
 
-/// A blocked Bloom filter: all `probes` (k) bits of a key in one block, one
-/// cache line for every lookup and insertion.
-///
-/// The number of probes is the true optimum of a *blocked* filter, which is
-/// lower than the textbook's `beta ln 2` because some blocks get more than
-/// their share of keys.
-///
-/// | 512-bit blocks | |
-/// |---|---|
-/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.92 / 15.55 / 22.03 |
-/// | FPR at load r | E\[(X/B)^k\], X bits set by k Poisson(r) throws: `tamis_theory::blocked` |
-/// | lines per hit / miss / insert | 1 / 1 / 1 |
-/// | merge, fold | exact |
-///
-/// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
-/// two keys share their whole hash; anything about keys chosen by someone
-/// who knows the seed.
-///
-/// ```
-/// use tamis::{Blocked, Filter, Insert};
-///
-/// let mut filter = Blocked::builder().items(1_000).fpr(0.01).build()?;
-/// filter.insert("apple");
-/// assert!(filter.contains("apple"));
-/// assert_eq!(filter.stats().reads_miss, 1.0);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Blocked<D = Owned> = BitFilter<BlockedLayout, D>;
+bloom_kind! {
+    /// A blocked Bloom filter: all `probes` (k) bits of a key in one block, one
+    /// cache line for every lookup and insertion.
+    ///
+    /// The number of probes is the true optimum of a *blocked* filter, which is
+    /// lower than the textbook's `beta ln 2` because some blocks get more than
+    /// their share of keys.
+    ///
+    /// | 512-bit blocks | |
+    /// |---|---|
+    /// | bits per key at 1 % / 0.1 % / 0.01 % | 9.92 / 15.55 / 22.03 |
+    /// | FPR at load r | E\[(X/B)^k\], X bits set by k Poisson(r) throws: `tamis_theory::blocked` |
+    /// | lines per hit / miss / insert | 1 / 1 / 1 |
+    /// | merge, fold | exact |
+    ///
+    /// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
+    /// two keys share their whole hash; anything about keys chosen by someone
+    /// who knows the seed.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    ///
+    /// let mut filter = Blocked::builder().items(1_000).fpr(0.01).build()?;
+    /// filter.insert("apple");
+    /// assert!(filter.contains("apple"));
+    /// assert_eq!(filter.stats().reads_miss, 1.0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    Blocked,
+    BlockedLayout,
+    "Blocked::builder().items(100).fpr(0.01)"
+}
 
 /// The layout of [`Blocked`].
 #[derive(Debug, Clone, Copy)]

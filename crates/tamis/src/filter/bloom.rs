@@ -2,39 +2,42 @@
 
 use tamis_theory::standard;
 
-use super::BitFilter;
 use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, FillHistogram, OneBit};
 use crate::format::Kind;
 use crate::placement::Scattered;
-use crate::storage::Owned;
 
-/// The standard Bloom filter: `probes` (k) bits anywhere in one array.
-///
-/// The smallest of the Bloom kinds, and the one that reads most: every
-/// probe is a cache line of its own. Prefer [`Blocked`](crate::Blocked) or
-/// [`Split`](crate::Split) unless memory alone decides.
-///
-/// | | |
-/// |---|---|
-/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.59 / 14.38 / 19.17 |
-/// | FPR at load n/m | (1 - e^(-kn/m))^k |
-/// | lines per hit / miss / insert | k / about 2 / k |
-/// | merge, fold | exact |
-///
-/// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
-/// two keys share their whole hash; anything about keys chosen by someone
-/// who knows the seed.
-///
-/// ```
-/// use tamis::{Bloom, Filter, Insert};
-///
-/// let mut filter = Bloom::builder().items(1_000).fpr(0.001).build()?;
-/// filter.insert("apple");
-/// assert!(filter.contains("apple"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Bloom<D = Owned> = BitFilter<BloomLayout, D>;
+bloom_kind! {
+    /// The standard Bloom filter: `probes` (k) bits anywhere in one array.
+    ///
+    /// The smallest of the Bloom kinds, and the one that reads most: every
+    /// probe is a cache line of its own. Prefer [`Blocked`](crate::Blocked) or
+    /// [`Split`](crate::Split) unless memory alone decides.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | bits per key at 1 % / 0.1 % / 0.01 % | 9.59 / 14.38 / 19.17 |
+    /// | FPR at load n/m | (1 - e^(-kn/m))^k |
+    /// | lines per hit / miss / insert | k / about 2 / k |
+    /// | merge, fold | exact |
+    ///
+    /// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
+    /// two keys share their whole hash; anything about keys chosen by someone
+    /// who knows the seed.
+    ///
+    /// ```
+    /// use tamis::Bloom;
+    ///
+    /// let mut filter = Bloom::builder().items(1_000).fpr(0.001).build()?;
+    /// filter.insert("apple");
+    /// assert!(filter.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    Bloom,
+    BloomLayout,
+    "Bloom::builder().items(100).fpr(0.01)"
+}
 
 /// The layout of [`Bloom`].
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{AnyFilter, Balanced, Blocked, Bloom, Split, TinySet};
 use crate::error::Result;
-use crate::format::{Header, Kind, Persist};
+use crate::format::{Header, Persist as _};
 
 macro_rules! embedded {
     ($($name:ident, $open:expr;)*) => {$(
@@ -83,21 +83,5 @@ embedded! {
     Split, Split::from_header;
     Balanced, Balanced::from_header;
     TinySet, TinySet::from_header;
-    AnyFilter, any;
-}
-
-fn any<D: AsRef<[u8]>>(header: &Header, data: D) -> Result<AnyFilter<D>> {
-    Ok(match header.kind() {
-        Kind::Bloom => AnyFilter::Bloom(Bloom::from_header(header, data)?),
-        Kind::Blocked => {
-            AnyFilter::Blocked(Blocked::from_header(header, data)?)
-        }
-        Kind::Split => AnyFilter::Split(Split::from_header(header, data)?),
-        Kind::Balanced => {
-            AnyFilter::Balanced(Balanced::from_header(header, data)?)
-        }
-        Kind::TinySet => {
-            AnyFilter::TinySet(TinySet::from_header(header, data)?)
-        }
-    })
+    AnyFilter, AnyFilter::from_header;
 }

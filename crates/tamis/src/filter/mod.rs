@@ -1,29 +1,37 @@
-//! The public filters, and the traits they share.
+//! The filters, and the two traits for code that is generic over them.
 
 mod any;
 mod balanced;
 mod bit_filter;
 mod blocked;
 mod bloom;
+mod bloom_kind;
 mod builder;
+mod choice;
 mod embedded;
+mod methods;
 #[cfg(feature = "std")]
 mod shared;
 mod split;
+mod stats;
 mod tinyset;
 
 pub use any::AnyFilter;
-pub use balanced::{Balanced, BalancedBuilder, BlockState, Threshold};
-pub use bit_filter::BitFilter;
+pub use balanced::{Balanced, BlockState, Threshold};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
-pub use builder::Builder;
+pub use builder::{Buildable, Builder, Size};
+pub use choice::Prefer;
 #[cfg(feature = "std")]
-pub use shared::Shared;
+pub use shared::{Shareable, Shared};
 pub use split::Split;
-pub use tinyset::{LoadHistogram, Stored, TinySet, TinySetBuilder, Window};
+use stats::Parameters;
+pub use stats::{Parameter, Stats};
+pub use tinyset::{LoadHistogram, Stored, TinySet, Window};
 
+use alloc::boxed::Box;
 use alloc::string::ToString as _;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -31,125 +39,219 @@ use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::key::{Key, KeyHasher};
 
-/// Keys hashed at a time when a batch of keys is asked for: enough to
-/// amortise everything, small enough for the stack.
+/// Keys hashed at a time in a batch: enough to amortise the call, few enough
+/// for the stack.
 const HASH_CHUNK: usize = 256;
 
-/// Answers "is this key in the set?": *no* is certain, *yes* is wrong for a
-/// stated share of the keys that are not.
+/// Lookups in a filter of any type: the bound of generic code, and an
+/// object-safe trait for `dyn Filter`.
 ///
-/// Lookups take `&self` and every filter is `Sync`: any number of threads
-/// may ask at once, without locks.
+/// Every filter has these methods itself; the trait is not needed to use
+/// one. Lookups take `&self` and filters are `Sync`: any number of threads
+/// look up at once, without locks.
 ///
 /// ```
-/// use tamis::{Blocked, Filter, Insert};
+/// use tamis::{Blocked, Filter, TinySet};
 ///
-/// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
-/// filter.insert("apple");
-/// assert!(filter.contains("apple"));
+/// let mut blocked = Blocked::builder().items(1000).fpr(0.01).build()?;
+/// let mut tinyset = TinySet::builder().items(1000).fpr(0.01).build()?;
+/// blocked.insert("apple");
+/// tinyset.insert("pear");
 ///
-/// // Hash once, probe many filters.
-/// let hash = filter.hasher().hash("apple");
-/// assert!(filter.contains_hash(hash));
+/// let runs: [Box<dyn Filter>; 2] = [Box::new(blocked), Box::new(tinyset)];
+/// let hash = runs[0].hasher().hash("pear");
+/// let found: Vec<_> =
+///     runs.iter().map(|run| run.contains_hash(hash)).collect();
+/// assert_eq!(found, [false, true]);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 pub trait Filter {
-    /// How keys are hashed here.
+    /// The kind of filter.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, KeyHasher};
+    /// use tamis::{Bloom, Filter, Kind};
     /// let filter = Bloom::builder().items(1).fpr(0.1).build()?;
-    /// assert_eq!(*filter.hasher(), KeyHasher::default());
+    /// assert_eq!(Filter::kind(&filter), Kind::Bloom);
     /// # Ok::<(), tamis::Error>(())
+    /// ```
+    fn kind(&self) -> Kind;
+
+    /// The hash function of this filter's keys.
+    ///
+    /// ```
+    /// use tamis::{Filter, KeyHasher};
+    /// fn hasher(filter: &dyn Filter) -> KeyHasher {
+    ///     *filter.hasher()
+    /// }
     /// ```
     fn hasher(&self) -> &KeyHasher;
 
-    /// Whether the key with this hash may be in the set.
+    /// Whether the key with this hash may be in the set: `false` is certain.
     ///
     /// `hash` must be 64 well-mixed bits: the result of
-    /// [`KeyHasher::hash`], or of a hash of yours used for every insertion
-    /// *and* every lookup. A raw counter is not a hash.
+    /// [`KeyHasher::hash`], or of another hash function used for every
+    /// insertion *and* every lookup. A raw counter is not a hash.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, Insert};
-    /// let mut filter = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// filter.insert_hash(0x9e37_79b9_7f4a_7c15);
-    /// assert!(filter.contains_hash(0x9e37_79b9_7f4a_7c15));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::Filter;
+    /// fn runs_to_read(runs: &[Box<dyn Filter>], hash: u64) -> usize {
+    ///     runs.iter().filter(|run| run.contains_hash(hash)).count()
+    /// }
     /// ```
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// [`contains_hash`](Self::contains_hash) for many keys at once.
-    /// `found` is overwritten with one answer a hash.
+    /// [`contains_hash`](Self::contains_hash) for every hash of a batch:
+    /// `found[i]` is overwritten with the answer for `hashes[i]`.
     ///
-    /// In a filter larger than the cache this is several times faster than
-    /// one key after another: the lines of many keys are fetched together.
+    /// # Panics
+    ///
+    /// If `hashes` and `found` differ in length.
     ///
     /// ```
-    /// use tamis::{Filter, Insert, Split};
-    /// let mut filter = Split::builder().items(10).fpr(1e-6).build()?;
-    /// filter.insert_hash(1 << 60);
-    /// let mut found = Vec::new();
-    /// filter.contains_hash_batch(&[1 << 60, 3 << 61], &mut found);
-    /// assert_eq!(found, [true, false]);
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::Filter;
+    /// fn count(filter: &dyn Filter, hashes: &[u64; 8]) -> usize {
+    ///     let mut found = [false; 8];
+    ///     filter.contains_hash_batch(hashes, &mut found);
+    ///     found.iter().filter(|&&found| found).count()
+    /// }
     /// ```
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>);
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]);
 
-    /// What the filter holds and how well it does, from the bits it really
-    /// has set. Reads the whole filter.
+    /// Prefetches the block that a lookup of `hash` reads first.
     ///
     /// ```
-    /// use tamis::{Blocked, Filter, Insert};
-    /// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
-    /// assert_eq!(filter.stats().expected_fpr, 0.0);
-    /// filter.insert_batch(&(0..1000u32).collect::<Vec<_>>());
-    /// let stats = filter.stats();
-    /// assert_eq!(stats.items, 1000);
-    /// assert!(stats.expected_fpr > 0.005 && stats.expected_fpr < 0.015);
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::Filter;
+    /// fn any(runs: &[&dyn Filter], hash: u64) -> bool {
+    ///     runs.iter().for_each(|run| run.prefetch(hash));
+    ///     runs.iter().any(|run| run.contains_hash(hash))
+    /// }
+    /// ```
+    fn prefetch(&self, hash: u64);
+
+    /// Keys counted in the filter, in constant time.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn total(runs: &[Box<dyn Filter>]) -> u64 {
+    ///     runs.iter().map(|run| run.len()).sum()
+    /// }
+    /// ```
+    fn len(&self) -> u64;
+
+    /// Keys the filter was sized for.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn is_full(filter: &dyn Filter) -> bool {
+    ///     filter.len() >= filter.capacity()
+    /// }
+    /// ```
+    fn capacity(&self) -> u64;
+
+    /// Predicted false-positive rate with [`capacity`](Self::capacity)
+    /// keys.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn wasted_reads(runs: &[Box<dyn Filter>]) -> f64 {
+    ///     runs.iter().map(|run| run.design_fpr()).sum()
+    /// }
+    /// ```
+    fn design_fpr(&self) -> f64;
+
+    /// Length of the filter as a file, in constant time.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn memory(runs: &[Box<dyn Filter>]) -> u64 {
+    ///     runs.iter().map(|run| run.bytes()).sum()
+    /// }
+    /// ```
+    fn bytes(&self) -> u64;
+
+    /// Load, false-positive rate and reads per lookup, measured on the
+    /// blocks. Reads the whole filter.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn rebuild(filter: &dyn Filter) -> bool {
+    ///     filter.stats().over_design
+    /// }
     /// ```
     fn stats(&self) -> Stats;
 
-    /// The settings of this kind of filter, by name.
-    ///
-    /// ```
-    /// use tamis::{Blocked, Filter, Parameter};
-    /// let filter =
-    ///     Blocked::builder().items(9).bits_per_key(10.0).build()?;
-    /// assert!(
-    ///     filter.parameters().contains(&("probes", Parameter::Count(6)))
-    /// );
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn parameters(&self) -> Vec<(&'static str, Parameter)>;
-
-    /// Reads everything and checks it: checksums (of a filter that came
-    /// from bytes) and the structure's own invariants.
+    /// Reads the whole filter and checks it: the checksums of a filter that
+    /// came from bytes, and the invariants of its blocks.
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`](crate::Error::Checksum) or
-    /// [`Error::Inconsistent`](crate::Error::Inconsistent).
+    /// [`Error::Checksum`] or [`Error::Inconsistent`].
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, Insert, Persist};
-    /// let mut filter = Bloom::builder().items(100).fpr(0.01).build()?;
-    /// filter.insert("apple");
-    /// let mut bytes = filter.to_bytes();
-    /// *bytes.last_mut().unwrap() ^= 1;
-    /// assert!(Bloom::from_bytes(&bytes[..])?.verify().is_err());
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::{Filter, Result};
+    /// fn verify_all(runs: &[Box<dyn Filter>]) -> Result<()> {
+    ///     runs.iter().try_for_each(|run| run.verify())
+    /// }
     /// ```
     fn verify(&self) -> Result<()>;
 
-    /// Whether `key` may be in the set.
+    /// Whether [`len`](Self::len) is 0.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter};
-    /// let empty = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// assert!(!empty.contains(&7u64));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::Filter;
+    /// fn count_empty(runs: &[Box<dyn Filter>]) -> usize {
+    ///     runs.iter().filter(|run| run.is_empty()).count()
+    /// }
+    /// ```
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// [`contains_hash_batch`](Self::contains_hash_batch) with one bit per
+    /// answer: bit `i % 64` of `mask[i / 64]` belongs to `hashes[i]`; bits
+    /// past the last hash are 0.
+    ///
+    /// # Panics
+    ///
+    /// If `mask` has not `hashes.len().div_ceil(64)` words.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn count(filter: &dyn Filter, hashes: &[u64; 64]) -> u32 {
+    ///     let mut mask = [0];
+    ///     filter.contains_hash_mask(hashes, &mut mask);
+    ///     mask[0].count_ones()
+    /// }
+    /// ```
+    fn contains_hash_mask(&self, hashes: &[u64], mask: &mut [u64]) {
+        assert_eq!(
+            mask.len(),
+            hashes.len().div_ceil(64),
+            "a mask has one bit per hash, in words of 64"
+        );
+        let mut found = [false; 16 * 64];
+        for (hashes, mask) in hashes.chunks(16 * 64).zip(mask.chunks_mut(16)) {
+            let found = &mut found[..hashes.len()];
+            self.contains_hash_batch(hashes, found);
+            for (word, found) in mask.iter_mut().zip(found.chunks(64)) {
+                *word = found
+                    .iter()
+                    .rev()
+                    .fold(0, |word, &found| word << 1 | u64::from(found));
+            }
+        }
+    }
+
+    /// Whether `key` may be in the set: `false` is certain.
+    ///
+    /// Through a `&dyn Filter` the call is `(&filter).contains(key)`; a
+    /// `Box<dyn Filter>` needs no reference.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn any(runs: &[impl Filter], key: &str) -> bool {
+    ///     runs.iter().any(|run| run.contains(key))
+    /// }
     /// ```
     #[inline]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool
@@ -159,76 +261,117 @@ pub trait Filter {
         self.contains_hash(self.hasher().hash(key))
     }
 
-    /// [`contains`](Self::contains) for many keys at once.
+    /// [`contains`](Self::contains) for every key of a batch: `found[i]` is
+    /// overwritten with the answer for `keys[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If `keys` and `found` differ in length.
     ///
     /// ```
-    /// use tamis::{Filter, Insert, Split};
-    /// let mut filter = Split::builder().items(10).fpr(1e-6).build()?;
-    /// filter.insert("apple");
-    /// assert_eq!(filter.contains_batch(&["pear", "apple"]), [false, true]);
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::Filter;
+    /// fn both(filter: &impl Filter, keys: &[u64; 2]) -> bool {
+    ///     let mut found = [false; 2];
+    ///     filter.contains_batch(keys, &mut found);
+    ///     found == [true, true]
+    /// }
     /// ```
-    fn contains_batch<K: Key>(&self, keys: &[K]) -> Vec<bool>
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool])
     where
         Self: Sized,
     {
+        assert_same_length(keys.len(), found.len());
         let mut hashes = vec![0; keys.len()];
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = self.hasher().hash(key);
         }
-        let mut found = Vec::new();
-        self.contains_hash_batch(&hashes, &mut found);
+        self.contains_hash_batch(&hashes, found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a new vector.
+    ///
+    /// ```
+    /// use tamis::Filter;
+    /// fn count(filter: &impl Filter, keys: &[u64]) -> usize {
+    ///     filter.contains_each(keys).iter().filter(|&&found| found).count()
+    /// }
+    /// ```
+    fn contains_each<K: Key>(&self, keys: &[K]) -> Vec<bool>
+    where
+        Self: Sized,
+    {
+        let mut found = vec![false; keys.len()];
+        self.contains_batch(keys, &mut found);
         found
     }
 }
 
-/// Filters that take new keys.
+/// Panics unless a batch has one answer per key.
+#[inline]
+#[track_caller]
+pub(crate) fn assert_same_length(keys: usize, answers: usize) {
+    assert_eq!(keys, answers, "a batch has one answer per key");
+}
+
+/// Insertions into a filter of any type, for generic code.
 ///
-/// Inserting never fails and never loses a key, whatever the filter already
-/// holds: past the design load the false-positive rate rises, and
-/// [`Stats::over_design`] says so.
+/// Every filter in [`Owned`](crate::Owned) memory has these methods itself.
+/// Insertion never fails and never loses a key.
 ///
 /// ```
-/// use tamis::{Blocked, Filter, Insert};
+/// use tamis::{Blocked, FilterMut};
 ///
-/// let mut filter = Blocked::builder().items(3).fpr(0.001).build()?;
-/// assert!(filter.insert("apple"), "certainly new");
-/// assert!(!filter.insert("apple"), "seen before, or a false positive");
+/// fn fill(filter: &mut impl FilterMut) {
+///     filter.insert_batch(&["apple", "pear"]);
+/// }
+///
+/// let mut filter = Blocked::builder().items(2).fpr(0.01).build()?;
+/// fill(&mut filter);
+/// assert!(filter.contains("pear"));
 /// # Ok::<(), tamis::Error>(())
 /// ```
-pub trait Insert: Filter {
-    /// Inserts the key with this hash. `true` if it certainly was not there
-    /// before; `false` if it was, or if it is a false positive.
+pub trait FilterMut: Filter {
+    /// Inserts the key with this hash. `true` if it certainly was not in
+    /// the set; `false` if it was, or if it is a false positive.
     ///
     /// ```
-    /// use tamis::{Bloom, Insert};
-    /// let mut filter = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// assert!(filter.insert_hash(u64::MAX / 3));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::FilterMut;
+    /// fn count_new(filter: &mut dyn FilterMut, hashes: &[u64]) -> usize {
+    ///     hashes.iter().filter(|&&hash| filter.insert_hash(hash)).count()
+    /// }
     /// ```
     fn insert_hash(&mut self, hash: u64) -> bool;
 
-    /// [`insert_hash`](Self::insert_hash) for many keys at once, with the
-    /// same result as one after another in this order.
+    /// [`insert_hash`](Self::insert_hash) for every hash of a batch, with
+    /// the result of inserting them one by one in this order.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, Insert};
-    /// let mut filter = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// filter.insert_hash_batch(&[1 << 40, 1 << 50]);
-    /// assert!(filter.contains_hash(1 << 50));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::FilterMut;
+    /// fn refill(filter: &mut dyn FilterMut, hashes: &[u64]) {
+    ///     filter.clear();
+    ///     filter.insert_hash_batch(hashes);
+    /// }
     /// ```
     fn insert_hash_batch(&mut self, hashes: &[u64]);
 
-    /// Inserts a key; see [`insert_hash`](Self::insert_hash) for the
+    /// Removes all keys; size and settings stay.
+    ///
+    /// ```
+    /// use tamis::FilterMut;
+    /// fn reset(filters: &mut [Box<dyn FilterMut>]) {
+    ///     filters.iter_mut().for_each(|filter| filter.clear());
+    /// }
+    /// ```
+    fn clear(&mut self);
+
+    /// Inserts `key`; see [`insert_hash`](Self::insert_hash) for the
     /// result.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, Insert};
-    /// let mut filter = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// filter.insert(&[1u8, 2, 3]);
-    /// assert!(filter.contains(&[1u8, 2, 3]));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::FilterMut;
+    /// fn is_new(seen: &mut impl FilterMut, url: &str) -> bool {
+    ///     seen.insert(url)
+    /// }
     /// ```
     #[inline]
     fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool
@@ -239,14 +382,13 @@ pub trait Insert: Filter {
         self.insert_hash(hash)
     }
 
-    /// [`insert`](Self::insert) for many keys at once.
+    /// [`insert`](Self::insert) for every key of a batch.
     ///
     /// ```
-    /// use tamis::{Bloom, Filter, Insert};
-    /// let mut filter = Bloom::builder().items(10).fpr(0.1).build()?;
-    /// filter.insert_batch(&["apple", "pear"]);
-    /// assert!(filter.contains("pear"));
-    /// # Ok::<(), tamis::Error>(())
+    /// use tamis::FilterMut;
+    /// fn fill(filter: &mut impl FilterMut) {
+    ///     filter.insert_batch(&["apple", "pear"]);
+    /// }
     /// ```
     fn insert_batch<K: Key>(&mut self, keys: &[K])
     where
@@ -263,169 +405,120 @@ pub trait Insert: Filter {
     }
 }
 
-/// Filters that forget keys. No Bloom kind can.
-///
-/// Removing a key that was never inserted may remove the trace of another
-/// one, and *that* key is then lost; `remove` reports `false` whenever it
-/// can tell that the key is absent, and changes nothing then.
-///
-/// ```
-/// use tamis::{Filter, Insert, Remove, TinySet};
-///
-/// let mut filter =
-///     TinySet::builder().items(100).fpr(0.001).removable().build()?;
-/// filter.insert("apple");
-/// assert!(filter.remove("apple")?);
-/// assert!(!filter.contains("apple"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub trait Remove: Insert {
-    /// Removes one occurrence of the key with this hash; `false` if it
-    /// certainly was not there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if this filter was
-    /// not built to be removed from.
-    ///
-    /// ```
-    /// use tamis::{Remove, TinySet};
-    /// let mut filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert!(filter.remove_hash(1 << 60).is_err());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn remove_hash(&mut self, hash: u64) -> Result<bool>;
+/// Implements [`Filter`] for a pointer to a filter.
+macro_rules! filter_through {
+    ($($pointer:ty),*) => {$(
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            fn kind(&self) -> Kind {
+                (**self).kind()
+            }
 
-    /// Removes one occurrence of `key`; `false` if it certainly was not
-    /// there.
-    ///
-    /// # Errors
-    ///
-    /// That of [`remove_hash`](Self::remove_hash).
-    ///
-    /// ```
-    /// use tamis::{Remove, TinySet};
-    /// let mut filter =
-    ///     TinySet::builder().items(9).fpr(0.001).removable().build()?;
-    /// assert!(!filter.remove("never inserted")?);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool>
-    where
-        Self: Sized,
-    {
-        let hash = self.hasher().hash(key);
-        self.remove_hash(hash)
+            #[inline]
+            fn hasher(&self) -> &KeyHasher {
+                (**self).hasher()
+            }
+
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                (**self).contains_hash(hash)
+            }
+
+            fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+                (**self).contains_hash_batch(hashes, found);
+            }
+
+            #[inline]
+            fn prefetch(&self, hash: u64) {
+                (**self).prefetch(hash);
+            }
+
+            fn len(&self) -> u64 {
+                (**self).len()
+            }
+
+            fn capacity(&self) -> u64 {
+                (**self).capacity()
+            }
+
+            fn design_fpr(&self) -> f64 {
+                (**self).design_fpr()
+            }
+
+            fn bytes(&self) -> u64 {
+                (**self).bytes()
+            }
+
+            fn stats(&self) -> Stats {
+                (**self).stats()
+            }
+
+            fn verify(&self) -> Result<()> {
+                (**self).verify()
+            }
+        }
+    )*};
+}
+filter_through!(&F, &mut F, Box<F>, Arc<F>);
+
+/// Implements [`FilterMut`] for a unique pointer to a filter.
+macro_rules! filter_mut_through {
+    ($($pointer:ty),*) => {$(
+        impl<F: FilterMut + ?Sized> FilterMut for $pointer {
+            #[inline]
+            fn insert_hash(&mut self, hash: u64) -> bool {
+                (**self).insert_hash(hash)
+            }
+
+            fn insert_hash_batch(&mut self, hashes: &[u64]) {
+                (**self).insert_hash_batch(hashes);
+            }
+
+            fn clear(&mut self) {
+                (**self).clear();
+            }
+        }
+    )*};
+}
+filter_mut_through!(&mut F, Box<F>);
+
+/// Inserts keys from an iterator, a chunk of hashes at a time.
+fn extend<F: FilterMut, K: Key>(
+    filter: &mut F,
+    keys: impl IntoIterator<Item = K>,
+) {
+    let mut hashes = [0; HASH_CHUNK];
+    let mut filled = 0;
+    for key in keys {
+        hashes[filled] = filter.hasher().hash(&key);
+        filled += 1;
+        if filled == HASH_CHUNK {
+            filter.insert_hash_batch(&hashes);
+            filled = 0;
+        }
     }
+    filter.insert_hash_batch(&hashes[..filled]);
 }
 
-/// Filters that can take in another one without its keys, with the result
-/// that inserting both key sets into one filter would have had.
-///
-/// ```
-/// use tamis::{Blocked, Filter, Insert, Merge};
-///
-/// let builder = Blocked::builder().items(1000).fpr(0.01);
-/// let (mut left, mut right) = (builder.build()?, builder.build()?);
-/// left.insert("apple");
-/// right.insert("pear");
-/// left.merge(&right)?;
-/// assert!(left.contains("apple") && left.contains("pear"));
-///
-/// let larger = Blocked::builder().items(2000).fpr(0.01).build()?;
-/// let error = left.merge(&larger).unwrap_err().to_string();
-/// assert!(error.contains("blocks differs"), "{error}");
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub trait Merge<Other = Self> {
-    /// Takes in all keys of `other`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`](crate::Error::Mismatch), naming the field that
-    /// differs; nothing has been changed then.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Merge};
-    /// let builder = Bloom::builder().items(10).fpr(0.1);
-    /// builder.build()?.merge(&builder.build()?)?;
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn merge(&mut self, other: &Other) -> Result<()>;
-}
-
-/// Filters that can be halved without their keys, with the result that a
-/// filter of half the size would have had from the start: build large, count
-/// later, fold until it fits.
-///
-/// ```
-/// use tamis::{Filter, Fold, Insert, Split};
-///
-/// let mut filter = Split::builder().items(100_000).fpr(0.001).build()?;
-/// filter.insert("apple");
-/// let before = filter.stats().bytes;
-/// let folded = filter.fold()?;
-/// assert!(folded.contains("apple"));
-/// assert!(folded.stats().bytes < before * 51 / 100);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub trait Fold: Sized {
-    /// The filter of half the size.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotFoldable`](crate::Error::NotFoldable) if the number of
-    /// blocks is odd.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Fold};
-    /// let filter = Bloom::builder().items(1000).fpr(0.01).build()?;
-    /// assert!(filter.fold().is_ok());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn fold(&self) -> Result<Self>;
-}
-
-/// Filters that can be doubled without their keys, to make room for more.
-///
-/// The present false-positive rate stays about what it is: the first
-/// doubling of a filter that was built full costs a fifth, since its blocks
-/// must now be able to say what they were cut for. But every fingerprint
-/// gives up one bit, so that each doubling that is filled up again doubles
-/// the rate; a filter that must grow far is better built again.
-///
-/// ```
-/// use tamis::{Filter, Grow, Insert, TinySet};
-///
-/// let mut filter = TinySet::builder().items(1000).fpr(0.001).build()?;
-/// filter.insert("apple");
-/// let larger = filter.grow()?;
-/// assert!(larger.contains("apple"));
-/// assert_eq!(larger.stats().design_items, 2000);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub trait Grow: Sized {
-    /// The filter of twice the size.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if this kind
-    /// cannot grow, [`Error::Allocation`](crate::Error::Allocation) if
-    /// there is not enough memory.
-    ///
-    /// ```
-    /// use tamis::{Grow, TinySet};
-    /// let filter = TinySet::builder().items(1000).fpr(0.01).build()?;
-    /// assert_eq!(filter.grow()?.block_count(), 2 * filter.block_count());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    fn grow(&self) -> Result<Self>;
+/// Formats a filter on one line: its counts, not its blocks.
+fn debug(
+    name: &str,
+    filter: &dyn Filter,
+    f: &mut core::fmt::Formatter<'_>,
+) -> core::fmt::Result {
+    write!(
+        f,
+        "{name} {{ len: {}, capacity: {}, design_fpr: {:e}, bytes: {} }}",
+        filter.len(),
+        filter.capacity(),
+        filter.design_fpr(),
+        filter.bytes()
+    )
 }
 
 /// A hasher and the fields of a geometry, by name.
 type Identity<'a> = (&'a KeyHasher, &'a [(&'static str, u64)]);
 
-/// The first thing in which two structures differ, as an error.
+/// Compares two structures; the error names the first field that differs.
 fn must_match(ours: Identity<'_>, theirs: Identity<'_>) -> Result<()> {
     let ((hasher, fields), (other_hasher, other_fields)) = (ours, theirs);
     let (hash, other_hash) = (hasher.id(), other_hasher.id());
@@ -446,8 +539,7 @@ fn must_match(ours: Identity<'_>, theirs: Identity<'_>) -> Result<()> {
         }
     }
     if hasher != other_hasher {
-        // The seed of a keyed hash is a secret: an error may end up in a
-        // log.
+        // Errors end up in logs, and the seed of a keyed hash is a secret.
         return Err(Error::Mismatch {
             field: "seed",
             ours: "one".into(),
@@ -457,75 +549,45 @@ fn must_match(ours: Identity<'_>, theirs: Identity<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The value of a filter's setting.
-///
-/// ```
-/// use tamis::Parameter;
-/// assert_eq!(Parameter::Count(512).to_string(), "512");
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Parameter {
-    /// A whole number.
-    Count(u64),
-    /// Several whole numbers.
-    Counts(Vec<u64>),
-    /// Any number.
-    Number(f64),
-    /// A name.
-    Word(&'static str),
+/// Refuses an operation that the structure of a kind rules out.
+fn unsupported(
+    kind: &'static str,
+    operation: &'static str,
+    why: &'static str,
+) -> Error {
+    Error::Unsupported { kind, operation, why }
 }
 
-impl core::fmt::Display for Parameter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Count(count) => count.fmt(f),
-            Self::Counts(counts) => f.debug_list().entries(counts).finish(),
-            Self::Number(number) => number.fmt(f),
-            Self::Word(word) => f.pad(word),
+/// The smallest filter that `halve` reaches with an expected false-positive
+/// rate of at most `fpr`.
+fn folded_to<F: Filter + Clone>(
+    filter: &F,
+    fpr: f64,
+    halve: impl Fn(&F) -> Result<F>,
+) -> Result<F> {
+    Size::Fpr(fpr).check()?;
+    let mut folded = None;
+    loop {
+        match halve(folded.as_ref().unwrap_or(filter)) {
+            Ok(half) if half.stats().expected_fpr <= fpr => {
+                folded = Some(half);
+            }
+            Ok(_) | Err(Error::NotFoldable { .. }) => break,
+            Err(error) => return Err(error),
         }
     }
+    Ok(folded.unwrap_or_else(|| filter.clone()))
 }
 
-/// What a filter holds and how well it does.
-///
-/// ```
-/// use tamis::{Bloom, Filter};
-/// let filter = Bloom::builder().items(1000).fpr(0.01).build()?;
-/// let stats = filter.stats();
-/// assert_eq!((stats.items, stats.design_items), (0, 1000));
-/// assert_eq!(stats.bits_per_key, None);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The kind of filter.
-    pub kind: Kind,
-    /// Keys inserted, repeats included: a Bloom kind cannot tell a repeat
-    /// from a false positive.
-    pub items: u64,
-    /// About how many *different* keys the bits set speak of.
-    pub estimated_items: f64,
-    /// Keys the filter was sized for.
-    pub design_items: u64,
-    /// Bytes of the filter with its header, in memory and as a file.
-    pub bytes: u64,
-    /// Bits of memory per key inserted (beta), the fixed header apart;
-    /// none before the first key.
-    pub bits_per_key: Option<f64>,
-    /// The false-positive rate now, from the bits really set.
-    pub expected_fpr: f64,
-    /// The false-positive rate predicted at `design_items`.
-    pub design_fpr: f64,
-    /// Blocks (cache lines) read by a lookup of a member, on average.
-    pub reads_hit: f64,
-    /// Blocks (cache lines) read by a lookup of a non-member, on average.
-    pub reads_miss: f64,
-    /// Blocks so full that they answer "maybe" to every key; only a filter
-    /// of fingerprints has any.
-    pub saturated_blocks: u64,
-    /// Whether it holds more different keys than it was sized for, so that
-    /// `design_fpr` no longer holds.
-    pub over_design: bool,
+/// Keeps traits of this crate for its own types.
+mod sealed {
+    /// Implemented by the filters of this crate.
+    pub trait Sealed {}
+
+    impl Sealed for super::AnyFilter {}
+    impl Sealed for super::Balanced {}
+    impl Sealed for super::Blocked {}
+    impl Sealed for super::Bloom {}
+    impl Sealed for super::Split {}
+    impl Sealed for super::TinySet {}
 }

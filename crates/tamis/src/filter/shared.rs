@@ -1,6 +1,8 @@
-//! Inserting from many threads at once, without locks.
+//! Filters that many threads insert into at once.
 
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64 as Counter, Ordering};
 
 #[cfg(not(loom))]
@@ -8,63 +10,106 @@ use core::sync::atomic::AtomicU64;
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
 
-use super::BitFilter;
-use super::bit_filter::{Layout, by_size};
+use super::bit_filter::{BitFilter, Layout, by_size, must_match_layout};
+use super::{Filter, Stats, assert_same_length, sealed};
 use crate::block::bloom::BlockProbe;
+use crate::error::Result;
 use crate::format::Counts;
 use crate::key::{Key, KeyHasher};
 use crate::storage::{Line, Owned};
 
-/// A Bloom kind that any number of threads insert into and ask at the same
-/// time, through `&self` and without locks.
-///
-/// Every bit is set by one atomic OR. A key is found by every lookup that
-/// happens after its insertion returned (a lookup that races with the
-/// insertion may go either way); whatever the order, the bits end up the
-/// same as those of a serial build.
-///
-/// For building from data that is already there,
-/// [`insert_parallel`](BitFilter::insert_parallel) is faster: it needs no
-/// atomic operation at all.
+/// Filters that can be [`Shared`]: the Bloom kinds. Sealed.
 ///
 /// ```
-/// use tamis::{Blocked, Filter, Shared};
+/// use tamis::{Shareable, Shared};
+/// fn seen<F: Shareable>(urls: &Shared<F>, url: &str) -> bool {
+///     !urls.insert(url)
+/// }
+/// ```
+pub trait Shareable: Filter + Sized + sealed::Sealed {
+    /// The filter with atomic blocks.
+    #[doc(hidden)]
+    type State: SharedState;
+
+    #[doc(hidden)]
+    fn into_shared(self) -> Self::State;
+
+    #[doc(hidden)]
+    fn from_shared(state: Self::State) -> Self;
+
+    #[doc(hidden)]
+    fn save_to(&self, path: &std::path::Path) -> Result<()>;
+}
+
+/// Operations on a filter through `&self`.
+pub trait SharedState: Send + Sync + Sized {
+    fn hasher(&self) -> &KeyHasher;
+    fn len(&self) -> u64;
+    fn capacity(&self) -> u64;
+    fn insert_hash(&self, hash: u64) -> bool;
+    fn contains_hash(&self, hash: u64) -> bool;
+    fn copy(&self) -> Result<Self>;
+    fn merge_from(&self, other: &Self) -> Result<()>;
+}
+
+/// A filter that any number of threads insert into and look up at the same
+/// time, through `&self`.
+///
+/// The Bloom kinds need no locks: an insertion sets every bit by one atomic
+/// OR. A lookup that happens after an insertion returned finds its key; one
+/// that races with the insertion may not. The bits end up the same as those
+/// of a serial build, in every order.
+///
+/// [`insert_parallel`](crate::Blocked::insert_parallel) is faster for keys
+/// that are all there already: it needs no atomic operations.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tamis::{Blocked, Shared};
+///
+/// struct Service {
+///     seen: Arc<Shared<Blocked>>,
+/// }
 ///
 /// let filter = Blocked::builder().items(2_000).fpr(0.01).build()?;
-/// let shared = Shared::from(filter);
+/// let service = Service { seen: Arc::new(Shared::from(filter)) };
 /// std::thread::scope(|scope| {
 ///     for thread in 0..2u64 {
-///         let shared = &shared;
+///         let seen = &service.seen;
 ///         scope.spawn(move || {
-///             for key in 0..1_000u64 {
-///                 shared.insert(&(thread * 1_000 + key));
+///             for key in 0..1_000 {
+///                 seen.insert(&(thread * 1_000 + key));
 ///             }
 ///         });
 ///     }
 /// });
-/// let filter = Blocked::from(shared);
+/// let filter = service.seen.snapshot()?;
 /// assert!((0..2_000u64).all(|key| filter.contains(&key)));
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Shared<L: Layout> {
-    layout: L,
-    hasher: KeyHasher,
-    counts: Counts,
-    /// Keys inserted since it is shared: apart from those before, because
-    /// an atomic addition wraps, and a count from a file may be anything.
-    added: Counter,
-    lines: Box<[AtomicLine]>,
-    bytes: usize,
+pub struct Shared<F: Shareable>(F::State);
+
+impl<F: Shareable> From<F> for Shared<F> {
+    /// Without copying.
+    fn from(filter: F) -> Self {
+        Self(filter.into_shared())
+    }
 }
 
-/// A cache line of atomic words, laid out as the [`Line`] it came from.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct AtomicLine([AtomicU64; 8]);
+impl<F: Shareable> core::fmt::Debug for Shared<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (len, capacity) = (self.len(), self.capacity());
+        write!(f, "Shared {{ len: {len}, capacity: {capacity} }}")
+    }
+}
 
-impl<L: Layout> Shared<L> {
-    /// Inserts a key; `true` if it certainly was not there before.
+impl<F: Shareable> Shared<F> {
+    /// Inserts `key`. `true` if this call added something that was not
+    /// there.
+    ///
+    /// Two threads that insert the same key at the same time can both get
+    /// `true`: each set a part of its bits. One of them always gets `true`
+    /// for a key that was certainly not there.
     ///
     /// ```
     /// use tamis::{Bloom, Shared};
@@ -75,11 +120,10 @@ impl<L: Layout> Shared<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.insert_hash(self.hasher.hash(key))
+        self.insert_hash(self.hasher().hash(key))
     }
 
-    /// Inserts the key with this hash; `true` if it certainly was not there
-    /// before.
+    /// [`insert`](Self::insert) by hash.
     ///
     /// ```
     /// use tamis::{Bloom, Shared};
@@ -88,6 +132,309 @@ impl<L: Layout> Shared<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn insert_hash(&self, hash: u64) -> bool {
+        self.0.insert_hash(hash)
+    }
+
+    /// [`insert`](Self::insert) for every key of a batch.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert_batch(&["apple", "pear"]);
+    /// assert!(shared.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_batch<K: Key>(&self, keys: &[K]) {
+        self.insert_hash_batch(&self.hashes(keys));
+    }
+
+    /// [`insert_batch`](Self::insert_batch) by hash.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert_hash_batch(&[1 << 50]);
+    /// assert_eq!(shared.len(), 1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_hash_batch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.0.insert_hash(hash);
+        }
+    }
+
+    /// Whether `key` may be in the set: `false` is certain.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert!(!Shared::from(filter).contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(self.hasher().hash(key))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert!(!Shared::from(filter).contains_hash(1 << 50));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
+    /// [`contains`](Self::contains) for every key of a batch: `found[i]` is
+    /// overwritten with the answer for `keys[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If `keys` and `found` differ in length.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let mut found = [true];
+    /// Shared::from(filter).contains_batch(&["apple"], &mut found);
+    /// assert_eq!(found, [false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.contains_hash_batch(&self.hashes(keys), found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) by hash.
+    ///
+    /// # Panics
+    ///
+    /// If `hashes` and `found` differ in length.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let mut found = [true];
+    /// Shared::from(filter).contains_hash_batch(&[1 << 50], &mut found);
+    /// assert_eq!(found, [false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes.len(), found.len());
+        for (found, &hash) in found.iter_mut().zip(hashes) {
+            *found = self.0.contains_hash(hash);
+        }
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a new vector.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(Shared::from(filter).contains_each(&["apple"]), [false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contains_each<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        let mut found = vec![false; keys.len()];
+        self.contains_batch(keys, &mut found);
+        found
+    }
+
+    fn hashes<K: Key>(&self, keys: &[K]) -> Vec<u64> {
+        keys.iter().map(|key| self.hasher().hash(key)).collect()
+    }
+
+    /// The hash function of this filter's keys.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// let hash = shared.hasher().hash("apple");
+    /// assert!(shared.insert_hash(hash));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn hasher(&self) -> &KeyHasher {
+        self.0.hasher()
+    }
+
+    /// Keys inserted so far, repeats included.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert("apple");
+    /// assert_eq!(shared.len(), 1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether [`len`](Self::len) is 0.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert!(Shared::from(filter).is_empty());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys the filter was sized for.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(Shared::from(filter).capacity(), 9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.0.capacity()
+    }
+
+    /// A copy of the filter, while other threads go on inserting.
+    ///
+    /// It contains every key whose insertion returned before this call, and
+    /// may contain parts of keys whose insertion races with it: those can
+    /// only add false positives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`](crate::Error::Allocation) if there is not
+    /// enough memory for the copy.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Shared};
+    /// let filter = Blocked::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert("apple");
+    /// let saved = shared.snapshot()?.to_bytes();
+    /// assert!(Blocked::from_bytes(&saved[..])?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn snapshot(&self) -> Result<F> {
+        self.0.copy().map(F::from_shared)
+    }
+
+    /// The filter, when all threads are done; without copying.
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert("apple");
+    /// assert!(shared.into_filter().contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_filter(self) -> F {
+        F::from_shared(self.0)
+    }
+
+    /// Load and false-positive rate of a [`snapshot`](Self::snapshot).
+    ///
+    /// # Errors
+    ///
+    /// That of [`snapshot`](Self::snapshot).
+    ///
+    /// ```
+    /// use tamis::{Bloom, Shared};
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(Shared::from(filter).stats()?.expected_fpr, 0.0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(self.snapshot()?.stats())
+    }
+
+    /// Saves a [`snapshot`](Self::snapshot) to a file atomically, replacing
+    /// one that exists.
+    ///
+    /// # Errors
+    ///
+    /// That of [`snapshot`](Self::snapshot), and
+    /// [`Error::Io`](crate::Error::Io).
+    ///
+    /// ```
+    /// use tamis::{Blocked, Shared};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("seen.tamis");
+    /// let filter = Blocked::builder().items(9).fpr(0.1).build()?;
+    /// let shared = Shared::from(filter);
+    /// shared.insert("apple");
+    /// shared.save(&path)?;
+    /// assert!(Blocked::open(&path)?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        self.snapshot()?.save_to(path.as_ref())
+    }
+
+    /// Adds all keys of `other`, while other threads go on inserting.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`](crate::Error::Mismatch) names the field that
+    /// differs; nothing has changed.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Shared};
+    /// let builder = Blocked::builder().items(9).fpr(0.1);
+    /// let shared = Shared::from(builder.build()?);
+    /// shared.merge_from(&Shared::from(builder.build_from(["apple"])?))?;
+    /// assert!(shared.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn merge_from(&self, other: &Self) -> Result<()> {
+        self.0.merge_from(&other.0)
+    }
+}
+
+/// A Bloom kind with atomic words.
+pub struct AtomicBits<L: Layout> {
+    layout: L,
+    hasher: KeyHasher,
+    /// Counts of the filter that was shared.
+    counts: Counts,
+    /// Keys inserted since; separate, because a count from a file may be
+    /// `u64::MAX` and an atomic addition wraps.
+    added: Counter,
+    lines: Box<[AtomicLine]>,
+    bytes: usize,
+}
+
+/// A cache line of atomic words, laid out as the [`Line`] it came from.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct AtomicLine([AtomicU64; 8]);
+
+impl<L: Layout> SharedState for AtomicBits<L> {
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn len(&self) -> u64 {
+        let added = self.added.load(Ordering::Relaxed);
+        self.counts.items.saturating_add(added)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    /// Counts first: a snapshot that sees the bits then sees the count.
+    fn insert_hash(&self, hash: u64) -> bool {
         self.added.fetch_add(1, Ordering::Relaxed);
         by_size!(self.layout, BYTES => {
             let mut new = false;
@@ -99,27 +446,7 @@ impl<L: Layout> Shared<L> {
         })
     }
 
-    /// Whether `key` may be in the set.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Shared};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert!(!Shared::from(filter).contains("apple"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(self.hasher.hash(key))
-    }
-
-    /// Whether the key with this hash may be in the set.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Shared};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert!(!Shared::from(filter).contains_hash(1 << 50));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn contains_hash(&self, hash: u64) -> bool {
         by_size!(self.layout, BYTES => {
             (0..self.layout.parts()).all(|part| {
                 let (block, probe) = self.layout.part::<BYTES>(hash, part);
@@ -128,21 +455,41 @@ impl<L: Layout> Shared<L> {
         })
     }
 
-    /// Keys inserted so far.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Shared};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// let shared = Shared::from(filter);
-    /// shared.insert("apple");
-    /// assert_eq!(shared.items(), 1);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn items(&self) -> u64 {
-        let added = self.added.load(Ordering::Relaxed);
-        self.counts.items.saturating_add(added)
+    fn copy(&self) -> Result<Self> {
+        let mut data = Owned::zeroed(self.bytes as u64)?;
+        let mut ones = 0;
+        for (to, from) in data.lines_mut().iter_mut().zip(&self.lines) {
+            for (to, from) in to.0.chunks_exact_mut(8).zip(&from.0) {
+                let word = from.load(Ordering::Acquire);
+                ones |= word;
+                to.copy_from_slice(&word.to_ne_bytes());
+            }
+        }
+        // After the words: every insertion whose bits are in the copy is
+        // counted. A key counted before its first bit does not count alone.
+        let items = if ones == 0 { 0 } else { self.len() };
+        let counts = Counts { items, ..self.counts };
+        let Self { layout, hasher, .. } = *self;
+        Ok(BitFilter::with_data(layout, hasher, counts, data).into())
     }
 
+    fn merge_from(&self, other: &Self) -> Result<()> {
+        must_match_layout(
+            (&self.hasher, &self.layout),
+            (&other.hasher, &other.layout),
+        )?;
+        self.added.fetch_add(other.len(), Ordering::Relaxed);
+        for (to, from) in self.lines.iter().zip(&other.lines) {
+            for (to, from) in to.0.iter().zip(&from.0) {
+                let word = from.load(Ordering::Acquire);
+                to.fetch_or(word, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<L: Layout> AtomicBits<L> {
     /// The words of a block: all of a line, or half of one.
     #[inline(always)]
     fn block<const BYTES: usize>(&self, block: u64) -> &[AtomicU64] {
@@ -162,10 +509,10 @@ fn mask(bit: u32) -> u64 {
 
 /// Sets every bit of a probe; whether this call set one of them.
 ///
-/// Release on the write and Acquire on the read below: whoever sees the bits
-/// of a key also sees what the inserting thread did before. Relaxed would
-/// still lose no bit, but would let "the filter says yes" overtake the data
-/// the filter speaks of.
+/// Release here pairs with Acquire in [`covered_shared`]: a thread that finds
+/// a key also sees the writes that its inserting thread made before. Relaxed
+/// would lose no bit, but would let a lookup's `true` overtake the data that
+/// the key stands for.
 pub(crate) fn set_shared(words: &[AtomicU64], probe: impl BlockProbe) -> bool {
     let mut new = false;
     probe.for_each_bit(|bit| {
@@ -188,7 +535,7 @@ pub(crate) fn covered_shared(
     all
 }
 
-impl<L: Layout> From<BitFilter<L>> for Shared<L> {
+impl<L: Layout> From<BitFilter<L>> for AtomicBits<L> {
     fn from(filter: BitFilter<L>) -> Self {
         let BitFilter { layout, hasher, counts, data, .. } = filter;
         let (lines, bytes) = data.into_parts();
@@ -198,18 +545,18 @@ impl<L: Layout> From<BitFilter<L>> for Shared<L> {
     }
 }
 
-impl<L: Layout> From<Shared<L>> for BitFilter<L> {
-    fn from(shared: Shared<L>) -> Self {
-        let items = shared.items();
-        let Shared { layout, hasher, counts, lines, bytes, .. } = shared;
+impl<L: Layout> From<AtomicBits<L>> for BitFilter<L> {
+    fn from(shared: AtomicBits<L>) -> Self {
+        let items = shared.len();
+        let AtomicBits { layout, hasher, counts, lines, bytes, .. } = shared;
         let counts = Counts { items, ..counts };
         let data = Owned::from_parts(cast::to_plain(lines), bytes);
         Self::with_data(layout, hasher, counts, data)
     }
 }
 
-/// Between plain and atomic lines without copying: a filter may fill most
-/// of the machine's memory, so a second copy is not to be had.
+/// Conversions between plain and atomic lines without copying: a filter may
+/// fill most of the machine's memory, which leaves no room for a second copy.
 #[cfg(not(loom))]
 #[expect(unsafe_code, reason = "reinterprets memory owned exclusively")]
 mod cast {

@@ -2,41 +2,44 @@
 
 use tamis_theory::split;
 
-use super::BitFilter;
 use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, Count, FillHistogram, LANES, Probes};
 use crate::format::Kind;
 use crate::placement::Pair;
-use crate::storage::Owned;
 
-/// A split Bloom filter: half of the `probes` (k) bits in each of two
-/// blocks, the second read only if the first passes.
-///
-/// Two half-filters average out uneven blocks, so the rate comes close to
-/// the standard filter's, while nearly every non-member is turned away by
-/// its first line. The price is two lines for members and insertions.
-///
-/// | 512-bit blocks | |
-/// |---|---|
-/// | bits per key at 1 % / 0.1 % / 0.01 % | 9.66 / 14.63 / 19.82 |
-/// | FPR at load r | E\[(X/B)^k1\] E\[(X/B)^k2\], k1 + k2 = k: `tamis_theory::split` |
-/// | lines per hit / miss / insert | 2 / 1.15 (8 bits per key) to 1.0002 (40) / 2 |
-/// | merge, fold | exact |
-///
-/// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
-/// two keys share their whole hash; anything about keys chosen by someone
-/// who knows the seed.
-///
-/// ```
-/// use tamis::{Filter, Insert, Split};
-///
-/// let mut filter = Split::builder().items(1_000).fpr(0.0001).build()?;
-/// filter.insert("apple");
-/// assert!(filter.contains("apple"));
-/// assert_eq!(filter.stats().reads_hit, 2.0);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Split<D = Owned> = BitFilter<SplitLayout, D>;
+bloom_kind! {
+    /// A split Bloom filter: half of the `probes` (k) bits in each of two
+    /// blocks, the second read only if the first passes.
+    ///
+    /// Two half-filters average out uneven blocks, so the rate comes close to
+    /// the standard filter's, while nearly every non-member is turned away by
+    /// its first line. The price is two lines for members and insertions.
+    ///
+    /// | 512-bit blocks | |
+    /// |---|---|
+    /// | bits per key at 1 % / 0.1 % / 0.01 % | 9.66 / 14.63 / 19.82 |
+    /// | FPR at load r | E\[(X/B)^k1\] E\[(X/B)^k2\], k1 + k2 = k: `tamis_theory::split` |
+    /// | lines per hit / miss / insert | 2 / 1.15 (8 bits per key) to 1.0002 (40) / 2 |
+    /// | merge, fold | exact |
+    ///
+    /// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
+    /// two keys share their whole hash; anything about keys chosen by someone
+    /// who knows the seed.
+    ///
+    /// ```
+    /// use tamis::Split;
+    ///
+    /// let mut filter = Split::builder().items(1_000).fpr(0.0001).build()?;
+    /// filter.insert("apple");
+    /// assert!(filter.contains("apple"));
+    /// assert_eq!(filter.stats().reads_hit, 2.0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    Split,
+    SplitLayout,
+    "Split::builder().items(100).fpr(0.01)"
+}
 
 /// The layout of [`Split`].
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,4 @@
-//! A structure as bytes: what it has to say, and how that is written,
-//! viewed and verified.
+//! A structure as bytes: writing, viewing and verifying it.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -27,16 +26,9 @@ impl SectionTag {
 }
 
 /// A structure laid out as the parts of a file; made by
-/// [`Persist::image`].
-///
-/// ```
-/// use tamis::{Blocked, Persist};
-///
-/// let filter = Blocked::builder().items(100).fpr(0.01).build()?;
-/// assert_eq!(filter.image().bytes(), filter.to_bytes().len() as u64);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub struct Image<'a> {
+/// [`Persist::image`]. Equal images are equal files.
+#[derive(PartialEq)]
+pub(crate) struct Image<'a> {
     pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
@@ -45,18 +37,8 @@ pub struct Image<'a> {
 }
 
 impl Image<'_> {
-    /// How long the file will be.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Persist};
-    ///
-    /// let filter = Bloom::builder().items(4096).bits_per_key(8.0).build()?;
-    /// // 4096 bytes of bits behind a header of 128.
-    /// assert_eq!(filter.image().bytes(), 4096 + 128);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
+    /// Length of the file.
+    pub(crate) fn bytes(&self) -> u64 {
         self.place().map(|place| place.end).last().unwrap_or_else(|| {
             header_bytes(self.geometry.len(), self.sections.len()) as u64
         })
@@ -104,41 +86,13 @@ impl Image<'_> {
     }
 }
 
-/// Structures that can be written in the tamis format.
-///
-/// The reading side is on the types themselves: `from_bytes` (any buffer,
-/// without copying), `open` (a memory map) and `into_owned` (to change it).
-///
-/// ```
-/// use tamis::{Filter, Insert, Persist, Split};
-///
-/// let mut filter = Split::builder().items(1000).fpr(0.001).build()?;
-/// filter.insert("apple");
-/// let bytes = filter.to_bytes();
-/// let view = Split::from_bytes(&bytes[..])?;
-/// assert!(view.contains("apple"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub trait Persist {
+/// Structures that can be written in the tamis format. The methods of the
+/// public types document them.
+pub(crate) trait Persist {
     /// The parts of the file.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Persist};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert!(filter.image().bytes() >= 128);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
     fn image(&self) -> Image<'_>;
 
     /// The file as one vector.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Persist};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(&filter.to_bytes()[1..6], b"TAMIS");
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
     fn to_bytes(&self) -> Vec<u8> {
         let image = self.image();
         let mut out = Vec::with_capacity(image.bytes() as usize);
@@ -150,21 +104,8 @@ pub trait Persist {
         out
     }
 
-    /// Writes the file to anything that takes bytes. The payload goes out
-    /// straight from the structure's memory.
-    ///
-    /// # Errors
-    ///
-    /// What the writer returns.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Persist};
-    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
-    /// let mut file = Vec::new();
-    /// filter.write_to(&mut file)?;
-    /// assert_eq!(file, filter.to_bytes());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Writes the file to `out`, the payload straight from the structure's
+    /// memory.
     #[cfg(feature = "std")]
     fn write_to(&self, mut out: impl std::io::Write) -> Result<()>
     where
@@ -174,40 +115,32 @@ pub trait Persist {
         Ok(())
     }
 
-    /// Writes the file atomically: a reader of `path` sees the old content
-    /// or the new, never half of either, and after an error the old file is
-    /// as it was. A new file with a keyed hash can be read by its owner
-    /// alone: it contains the key.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] if the directory cannot be written, the disk is full,
-    /// or `path` exists and `overwrite` is false.
-    ///
-    /// ```
-    /// use tamis::{Blocked, Filter, Insert, Persist};
-    ///
-    /// let path = std::env::temp_dir().join("tamis-doc-save.tamis");
-    /// let mut filter = Blocked::builder().items(10).fpr(0.01).build()?;
-    /// filter.insert("pear");
-    /// filter.save(&path, true)?;
-    /// assert!(filter.save(&path, false).is_err());
-    /// assert!(Blocked::open(&path)?.contains("pear"));
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Writes the file atomically, replacing one that exists.
     #[cfg(feature = "std")]
-    fn save(
-        &self,
-        path: impl AsRef<std::path::Path>,
-        overwrite: bool,
-    ) -> Result<()>
+    fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        self.replace(path.as_ref(), true)
+    }
+
+    /// Writes the file atomically; an error if it exists.
+    #[cfg(feature = "std")]
+    fn save_new(&self, path: impl AsRef<std::path::Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        self.replace(path.as_ref(), false)
+    }
+
+    #[cfg(feature = "std")]
+    fn replace(&self, path: &std::path::Path, overwrite: bool) -> Result<()>
     where
         Self: Sized,
     {
         // The file of a keyed hash contains the key.
         let private = self.image().hasher.id() == HashId::SipHash13;
-        super::file::replace(path.as_ref(), overwrite, private, |file| {
+        super::file::replace(path, overwrite, private, |file| {
             self.write_to(file)
         })
     }

@@ -15,8 +15,7 @@ pub use file::Mapped;
 pub(crate) use header::{Counts, Reader};
 pub use header::{Header, image_len};
 pub(crate) use image::SectionTag;
-pub use image::{Image, Persist};
-pub(crate) use image::{verify, view};
+pub(crate) use image::{Image, Persist, verify, view};
 
 use crate::error::{Error, Result};
 use crate::named::named_enum;

@@ -145,6 +145,7 @@ pub fn false_positives(filter: &impl Filter, stream: u64, count: u64) -> u64 {
         let end = count.min(start + CHUNK);
         hashes.clear();
         hashes.extend((start..end).map(|i| hasher.hash(&key(stream, i))));
+        found.resize(hashes.len(), false);
         filter.contains_hash_batch(&hashes, &mut found);
         hits += found.iter().filter(|&&found| found).count() as u64;
     }

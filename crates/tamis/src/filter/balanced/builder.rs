@@ -1,6 +1,4 @@
-//! From what is wanted to a balanced filter.
-
-use alloc::vec::Vec;
+//! The design of a balanced filter.
 
 use tamis_theory::balanced::{Lookup, fluid, list};
 use tamis_theory::{Prediction, block, split, tune};
@@ -9,85 +7,37 @@ use super::Balanced;
 use super::shape::{Refusal, Shape, Threshold};
 use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
-use crate::filter::builder::round_up;
-use crate::key::KeyHasher;
+use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::overflow::Overflow;
-use crate::placement::{Admission, Scheme};
+use crate::placement::{Admission, MAX_CHOICES, Scheme};
 
-/// Builds a balanced filter: say how many keys, and either the
-/// false-positive rate or the bits per key.
-///
-/// Without more it takes the best design known for that memory: levels, an
-/// absorbing last one, blocks that refuse by their set bits, and tracking
-/// bits so that a non-member reads at most [`max_reads_miss`] blocks (1.25
-/// unless said otherwise). Finding it takes up to seconds; `resolve` it once
-/// to build many.
-///
-/// Any of [`scheme`](Self::scheme), [`access_budget`](Self::access_budget),
-/// [`choices`](Self::choices), [`overflow`](Self::overflow),
-/// [`tracking_bits`](Self::tracking_bits) or
-/// [`threshold_by_popcount`](Self::threshold_by_popcount) asks for a
-/// particular design instead, completed by the paper's: multilevel, a = 1.2,
-/// d = 3, an overflow list, a counter in the block, and no tracking bits.
-///
-/// Bits per key are those of the blocks, as in the paper; a list comes on
-/// top, and [`Stats::bits_per_key`](crate::Stats::bits_per_key) counts it.
-///
-/// [`max_reads_miss`]: Self::max_reads_miss
-///
-/// ```
-/// use tamis::{Balanced, Filter, Overflow, Scheme};
-///
-/// // The filter of the paper's section 10.
-/// let filter = Balanced::builder()
-///     .items(6554)
-///     .bits_per_key(40.0)
-///     .block_bits(256)
-///     .scheme(Scheme::Multilevel)
-///     .access_budget(1.2)
-///     .choices(3)
-///     .overflow(Overflow::List)
-///     .probes(28)
-///     .build()?;
-/// assert_eq!(filter.level_blocks(), [854, 146, 25]);
-/// assert!((filter.stats().design_fpr / 2.0e-7 - 1.0).abs() < 0.01);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct BalancedBuilder {
-    items: Option<u64>,
-    size: Size,
-    block_bits: u32,
+/// Settings of a balanced filter alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
     probes: Option<u32>,
-    hasher: KeyHasher,
     max_reads_miss: f64,
-    settings: Option<Settings>,
+    particular: Option<Particular>,
 }
 
-/// What decides the size.
-#[derive(Debug, Clone)]
-enum Size {
-    Unknown,
-    /// A setting was changed after it had been computed.
-    Stale,
-    Fpr(f64),
-    BitsPerKey(f64),
-    Known(Design),
+impl Default for Settings {
+    fn default() -> Self {
+        Self { probes: None, max_reads_miss: 1.25, particular: None }
+    }
 }
 
 /// A particular design.
 #[derive(Debug, Clone, Copy)]
-struct Settings {
+struct Particular {
     scheme: Scheme,
     access_budget: f64,
     choices: u32,
     overflow: Overflow,
     overflow_fraction: f64,
     tracking_bits: u32,
-    by_popcount: bool,
+    by_set_bits: bool,
 }
 
-impl Default for Settings {
+impl Default for Particular {
     fn default() -> Self {
         Self {
             scheme: Scheme::Multilevel,
@@ -96,92 +46,51 @@ impl Default for Settings {
             overflow: Overflow::List,
             overflow_fraction: 0.005,
             tracking_bits: 0,
-            by_popcount: false,
+            by_set_bits: false,
         }
     }
 }
 
 /// A design for any number of keys.
-#[derive(Debug, Clone)]
-struct Design {
+#[derive(Debug, Clone, Copy)]
+pub struct Design {
     scheme: Scheme,
-    /// The share of each level; for one array its number of choices.
-    shares: Vec<f64>,
+    shares: Shares,
     refusal: Refusal,
     overflow: Overflow,
     tracking_bits: u32,
     prediction: Prediction,
 }
 
-impl BalancedBuilder {
-    pub(super) fn new() -> Self {
-        Self {
-            items: None,
-            size: Size::Unknown,
-            block_bits: 512,
-            probes: None,
-            hasher: KeyHasher::default(),
-            max_reads_miss: 1.25,
-            settings: None,
+/// The share of each level; of one array for every choice.
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    shares: [f64; MAX_CHOICES],
+    choices: usize,
+}
+
+impl Shares {
+    fn new(given: &[f64]) -> Result<Self> {
+        let mut shares = [0.0; MAX_CHOICES];
+        let choices = given.len();
+        match shares.get_mut(..choices) {
+            Some(shares) => shares.copy_from_slice(given),
+            None => {
+                return Err(Error::InvalidArgument {
+                    what: "choices",
+                    why: "expected 1 for single, else 1 to 8",
+                });
+            }
         }
+        Ok(Self { shares, choices })
     }
 
-    /// How many keys will be inserted.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Filter};
-    /// let filter = Balanced::builder().items(50).bits_per_key(20.0).build()?;
-    /// assert_eq!(filter.stats().design_items, 50);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn items(self, items: u64) -> Self {
-        Self { items: Some(items), ..self }
+    fn as_slice(&self) -> &[f64] {
+        &self.shares[..self.choices]
     }
+}
 
-    /// Size by the false-positive rate wanted with all keys inserted.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Filter};
-    /// let filter = Balanced::builder()
-    ///     .items(50)
-    ///     .fpr(1e-5)
-    ///     .tracking_bits(8)
-    ///     .build()?;
-    /// assert!(filter.stats().design_fpr <= 1e-5);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn fpr(self, fpr: f64) -> Self {
-        Self { size: Size::Fpr(fpr), ..self }
-    }
-
-    /// Size by memory: bits of the blocks per key (beta).
-    ///
-    /// ```
-    /// use tamis::Balanced;
-    /// let filter =
-    ///     Balanced::builder().items(5120).bits_per_key(30.0).build()?;
-    /// assert_eq!(filter.level_blocks().iter().sum::<u64>(), 300);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn bits_per_key(self, bits_per_key: f64) -> Self {
-        Self { size: Size::BitsPerKey(bits_per_key), ..self }
-    }
-
-    /// Blocks of 512 bits (a cache line, the default) or 256.
-    ///
-    /// ```
-    /// use tamis::Balanced;
-    /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
-    /// assert!(builder.block_bits(300).build().is_err());
-    /// ```
-    #[must_use]
-    pub fn block_bits(self, block_bits: u32) -> Self {
-        Self { block_bits, ..self.changed() }
-    }
-
+impl Builder<Balanced> {
     /// Bits set per key (k), 1 to 32, instead of about the best number.
     /// Needs a particular design.
     ///
@@ -194,38 +103,21 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn probes(self, probes: u32) -> Self {
-        Self { probes: Some(probes), ..self.changed() }
+        self.with(|settings| settings.probes = Some(probes))
     }
 
-    /// How keys are hashed; XXH3 with seed 0 unless said otherwise.
+    /// The most blocks that a non-member reads on average, for the best
+    /// design; a particular design ignores it.
     ///
     /// ```
-    /// use tamis::{Balanced, Filter, KeyHasher};
-    /// let filter = Balanced::builder()
-    ///     .items(9)
-    ///     .bits_per_key(20.0)
-    ///     .hasher(KeyHasher::xxh3(7))
-    ///     .build()?;
-    /// assert_eq!(filter.hasher().seed(), 7);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn hasher(self, hasher: KeyHasher) -> Self {
-        Self { hasher, ..self }
-    }
-
-    /// The most blocks a non-member may read on average, if the design is
-    /// left open.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Filter};
+    /// use tamis::Balanced;
     /// let builder = Balanced::builder().items(9).bits_per_key(24.0);
     /// let filter = builder.max_reads_miss(1.1).build()?;
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn max_reads_miss(self, max_reads_miss: f64) -> Self {
-        Self { max_reads_miss, ..self.changed() }
+        self.with(|settings| settings.max_reads_miss = max_reads_miss)
     }
 
     /// How blocks are proposed.
@@ -239,7 +131,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn scheme(self, scheme: Scheme) -> Self {
-        self.with(|settings| settings.scheme = scheme)
+        self.particular(|design| design.scheme = scheme)
     }
 
     /// The average number of blocks read per insertion (a); SINGLE has 1.
@@ -251,7 +143,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn access_budget(self, access_budget: f64) -> Self {
-        self.with(|settings| settings.access_budget = access_budget)
+        self.particular(|design| design.access_budget = access_budget)
     }
 
     /// Blocks proposed per key (d), 1 to 8; SINGLE has 1.
@@ -264,10 +156,10 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn choices(self, choices: u32) -> Self {
-        self.with(|settings| settings.choices = choices)
+        self.particular(|design| design.choices = choices)
     }
 
-    /// Where a key goes that every block refused.
+    /// Placement of keys that every block refused.
     ///
     /// ```
     /// use tamis::{Balanced, Overflow};
@@ -276,11 +168,11 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn overflow(self, overflow: Overflow) -> Self {
-        self.with(|settings| settings.overflow = overflow)
+        self.particular(|design| design.overflow = overflow)
     }
 
-    /// The share of keys that SINGLE may refuse (gamma), 0.5 % unless said
-    /// otherwise; the other schemes take the least they can.
+    /// The share of keys that SINGLE may refuse (gamma), 0.5 % by default;
+    /// the other schemes refuse the least they can.
     ///
     /// ```
     /// use tamis::{Balanced, Scheme};
@@ -290,7 +182,7 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn overflow_fraction(self, overflow_fraction: f64) -> Self {
-        self.with(|settings| settings.overflow_fraction = overflow_fraction)
+        self.particular(|design| design.overflow_fraction = overflow_fraction)
     }
 
     /// Bits in each block that remember which classes of keys it refused
@@ -303,101 +195,111 @@ impl BalancedBuilder {
     /// ```
     #[must_use]
     pub fn tracking_bits(self, tracking_bits: u32) -> Self {
-        self.with(|settings| settings.tracking_bits = tracking_bits)
+        self.particular(|design| design.tracking_bits = tracking_bits)
     }
 
-    /// Let blocks refuse by their set bits instead of a counter. The access
-    /// budget is then met only about.
+    /// Lets blocks refuse by their set bits instead of a counter. The
+    /// access budget is then met only approximately.
     ///
     /// ```
     /// use tamis::{Balanced, Threshold};
     /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
-    /// let filter = builder.threshold_by_popcount(true).build()?;
-    /// assert!(matches!(filter.threshold(), Threshold::Popcount { .. }));
+    /// let filter = builder.refuse_by_set_bits().build()?;
+    /// assert!(matches!(filter.threshold(), Threshold::SetBits { .. }));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn threshold_by_popcount(self, by_popcount: bool) -> Self {
-        self.with(|settings| settings.by_popcount = by_popcount)
+    pub fn refuse_by_set_bits(self) -> Self {
+        self.particular(|design| design.by_set_bits = true)
     }
 
-    fn with(self, set: impl FnOnce(&mut Settings)) -> Self {
-        let mut this = self.changed();
-        set(this.settings.get_or_insert_with(Settings::default));
-        this
-    }
-
-    /// A design that has been computed is not one for other settings.
-    fn changed(self) -> Self {
-        match self.size {
-            Size::Known(_) => Self { size: Size::Stale, ..self },
-            _ => self,
-        }
-    }
-
-    /// Asks the theory now: the builder returned builds filters of any
-    /// number of items without computing the design again.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Infeasible`] if there is no such design,
-    /// [`Error::InvalidArgument`] if no size was given, or if a setting was
-    /// changed after an earlier call.
+    /// Lets blocks refuse by a counter of their keys, as in the paper.
     ///
     /// ```
-    /// use tamis::Balanced;
-    /// let builder = Balanced::builder().bits_per_key(24.0).resolve()?;
-    /// let small = builder.clone().items(1000).build()?;
-    /// let large = builder.items(9000).build()?;
-    /// assert_eq!(small.probes(), large.probes());
+    /// use tamis::{Balanced, Threshold};
+    /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
+    /// let filter = builder.refuse_by_keys().build()?;
+    /// assert!(matches!(filter.threshold(), Threshold::Keys { .. }));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn resolve(self) -> Result<Self> {
-        Ok(Self { size: Size::Known(self.design()?), ..self })
+    #[must_use]
+    pub fn refuse_by_keys(self) -> Self {
+        self.particular(|design| design.by_set_bits = false)
     }
 
-    /// What the design is predicted to do at its design load.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`resolve`](Self::resolve).
-    ///
-    /// ```
-    /// use tamis::Balanced;
-    /// let builder = Balanced::builder().bits_per_key(24.0);
-    /// assert!(builder.predict()?.reads_miss <= 1.25);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn predict(&self) -> Result<Prediction> {
-        Ok(self.design()?.prediction)
+    fn particular(self, set: impl FnOnce(&mut Particular)) -> Self {
+        self.with(|settings| {
+            set(settings.particular.get_or_insert_with(Particular::default));
+        })
     }
+}
 
-    fn design(&self) -> Result<Design> {
-        if !matches!(self.block_bits, 256 | 512) {
+impl Buildable for Balanced {
+    type Settings = Settings;
+    type Design = Design;
+
+    fn design(sizing: &Sizing, settings: &Settings) -> Result<Design> {
+        let size = sizing.size()?;
+        let block_bits = sizing.block_bits;
+        if !matches!(block_bits, 256 | 512) {
             return Err(Error::InvalidArgument {
                 what: "block bits",
                 why: "a block has 256 or 512 bits",
             });
         }
-        match &self.size {
-            Size::Unknown => Err(Error::InvalidArgument {
-                what: "size",
-                why: "give a false-positive rate or bits per key",
-            }),
-            Size::Stale => Err(Error::InvalidArgument {
-                what: "settings",
-                why: "changed after the design was resolved; give the \
-                          size again",
-            }),
-            Size::Known(design) => Ok(design.clone()),
-            Size::BitsPerKey(bits) => self.design_at(*bits),
-            Size::Fpr(target) => self.design_for(*target),
+        let search = Search { block_bits, settings };
+        match size {
+            Size::BitsPerKey(bits) => search.design_at(bits),
+            Size::Fpr(target) => search.design_for(target),
         }
     }
 
+    fn prediction(design: &Design) -> Prediction {
+        design.prediction
+    }
+
+    fn build(
+        sizing: &Sizing,
+        _settings: &Settings,
+        design: &Design,
+        items: u64,
+    ) -> Result<Self> {
+        let Prediction { bits_per_key, probes, fpr, .. } = design.prediction;
+        let bits = items as f64 * bits_per_key;
+        let blocks = libm::ceil(bits / f64::from(sizing.block_bits)).max(1.0);
+        if blocks >= (1u64 << 55) as f64 {
+            return Err(Error::Allocation { bytes: u64::MAX });
+        }
+        let shares = design.shares.as_slice();
+        let shape = Shape {
+            scheme: design.scheme,
+            overflow: design.overflow,
+            refusal: design.refusal,
+            block_bits: sizing.block_bits,
+            probes,
+            tracking_bits: design.tracking_bits,
+            levels: match design.scheme {
+                Scheme::Multilevel => {
+                    let least = shares.len() as u64;
+                    level_sizes((blocks as u64).max(least), shares)
+                }
+                _ => alloc::vec![blocks as u64; shares.len()],
+            },
+        };
+        Self::with_shape(shape, sizing.hasher, items, fpr)
+    }
+}
+
+/// The search for a design in blocks of this size.
+struct Search<'a> {
+    block_bits: u32,
+    settings: &'a Settings,
+}
+
+impl Search<'_> {
     fn design_at(&self, bits_per_key: f64) -> Result<Design> {
-        match &self.settings {
-            Some(settings) => self.particular(settings, bits_per_key),
+        match &self.settings.particular {
+            Some(particular) => self.particular(particular, bits_per_key),
             None => self.tuned(bits_per_key),
         }
     }
@@ -410,10 +312,10 @@ impl BalancedBuilder {
     fn design_for(&self, target: f64) -> Result<Design> {
         let start = split::for_fpr(self.block_bits, target)?.bits_per_key;
         let mut bits = round_up(start);
-        if self.settings.is_none() && bits < LEAST_TUNED_BITS {
+        if self.settings.particular.is_none() && bits < LEAST_TUNED_BITS {
             return Err(Error::InvalidArgument {
                 what: "false-positive rate",
-                why: "so high a rate needs no balancing",
+                why: "balancing pays for lower rates only; use blocked",
             });
         }
         let mut best: Option<Design> = None;
@@ -450,7 +352,7 @@ impl BalancedBuilder {
 
     /// The best design for the memory.
     fn tuned(&self, bits_per_key: f64) -> Result<Design> {
-        if self.probes.is_some() {
+        if self.settings.probes.is_some() {
             return Err(Error::InvalidArgument {
                 what: "probes",
                 why: "can be chosen with a particular design only",
@@ -460,7 +362,7 @@ impl BalancedBuilder {
         let found = tune::best(
             self.block_bits,
             bits_per_key,
-            self.max_reads_miss,
+            self.settings.max_reads_miss,
             mode,
         )?;
         let tune::Design { level_shares, refuse, .. } = &found;
@@ -468,7 +370,7 @@ impl BalancedBuilder {
             tamis_theory::balanced::absorbing::Refuse::Popcount(set_bits) => {
                 Refusal::Popcount { set_bits: *set_bits }
             }
-            // The search was told the mode.
+            // Unreachable: `mode` is popcount.
             tamis_theory::balanced::absorbing::Refuse::Counter(threshold)
             | tamis_theory::balanced::absorbing::Refuse::BuildCounter(
                 threshold,
@@ -476,7 +378,7 @@ impl BalancedBuilder {
         };
         Ok(Design {
             scheme: Scheme::Multilevel,
-            shares: level_shares.clone(),
+            shares: Shares::new(level_shares)?,
             refusal,
             overflow: Overflow::Absorb,
             tracking_bits: found.tracking_bits,
@@ -484,13 +386,14 @@ impl BalancedBuilder {
         })
     }
 
-    /// The design asked for, with threshold and admission from the theory.
+    /// A particular design, with threshold and admission from the theory.
     fn particular(
         &self,
-        settings: &Settings,
+        settings: &Particular,
         bits_per_key: f64,
     ) -> Result<Design> {
-        let Settings { scheme, access_budget, tracking_bits, .. } = *settings;
+        let Particular { scheme, access_budget, tracking_bits, .. } =
+            *settings;
         if tracking_bits > 32 {
             return Err(Error::InvalidArgument {
                 what: "tracking bits",
@@ -520,7 +423,7 @@ impl BalancedBuilder {
         };
         // No threshold at all means that no block ever refuses.
         let threshold = optimum.threshold.unwrap_or(126).min(126);
-        let around = match self.probes {
+        let around = match self.settings.probes {
             Some(probes) => probes..=probes,
             None => {
                 let lookup = match tracking_bits {
@@ -537,9 +440,9 @@ impl BalancedBuilder {
         };
         let mut best: Option<Design> = None;
         for probes in around {
-            let refusal = match settings.by_popcount {
+            let refusal = match settings.by_set_bits {
                 false => {
-                    Refusal::new(Threshold::Count { threshold, admission })?
+                    Refusal::new(Threshold::Keys { threshold, admission })?
                 }
                 true => {
                     let bits = self.block_bits - tracking_bits;
@@ -559,10 +462,10 @@ impl BalancedBuilder {
                     _ => fluid::Choices::Sequential(choices),
                 },
                 refuse: match refusal.threshold() {
-                    Threshold::Count { threshold, admission } => {
+                    Threshold::Keys { threshold, admission } => {
                         fluid::Refuse::Count { threshold, admission }
                     }
-                    Threshold::Popcount { set_bits } => {
+                    Threshold::SetBits { set_bits } => {
                         fluid::Refuse::Popcount(set_bits)
                     }
                 },
@@ -581,7 +484,7 @@ impl BalancedBuilder {
             if better {
                 best = Some(Design {
                     scheme,
-                    shares: shares.clone(),
+                    shares: Shares::new(&shares)?,
                     refusal,
                     overflow: settings.overflow,
                     tracking_bits,
@@ -594,52 +497,9 @@ impl BalancedBuilder {
             why: "expected 1 to 32",
         })
     }
-
-    /// The empty filter.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`] if a setting is missing or out of range,
-    /// [`Error::Infeasible`] if there is no such design,
-    /// [`Error::Allocation`] if there is not enough memory.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Error};
-    /// let nothing_said = Balanced::builder().build().unwrap_err();
-    /// assert!(matches!(nothing_said, Error::InvalidArgument { .. }));
-    /// ```
-    pub fn build(&self) -> Result<Balanced> {
-        let design = self.design()?;
-        let items = self.items.ok_or(Error::InvalidArgument {
-            what: "items",
-            why: "say how many keys to expect",
-        })?;
-        let Prediction { bits_per_key, probes, fpr, .. } = design.prediction;
-        let bits = items as f64 * bits_per_key;
-        let blocks = libm::ceil(bits / f64::from(self.block_bits)).max(1.0);
-        if blocks >= (1u64 << 55) as f64 {
-            return Err(Error::Allocation { bytes: u64::MAX });
-        }
-        let shape = Shape {
-            scheme: design.scheme,
-            overflow: design.overflow,
-            refusal: design.refusal,
-            block_bits: self.block_bits,
-            probes,
-            tracking_bits: design.tracking_bits,
-            levels: match design.scheme {
-                Scheme::Multilevel => {
-                    let least = design.shares.len() as u64;
-                    level_sizes((blocks as u64).max(least), &design.shares)
-                }
-                _ => alloc::vec![blocks as u64; design.shares.len()],
-            },
-        };
-        Balanced::with_shape(shape, self.hasher, items, fpr)
-    }
 }
 
-/// Bits per key from which on there are tuned designs.
+/// Least bits per key of tuned designs.
 const LEAST_TUNED_BITS: f64 = 4.0;
 /// Designs tried for one false-positive rate.
 const MOST_DESIGNS: usize = 10;
@@ -661,16 +521,18 @@ mod tests {
     fn every_combination_has_a_design() {
         for scheme in Scheme::ALL {
             for overflow in Overflow::ALL {
-                for by_popcount in [false, true] {
+                for by_set_bits in [false, true] {
                     for tracking_bits in [0, 1, 8] {
-                        let builder = Balanced::builder()
+                        let mut builder = Balanced::builder()
                             .bits_per_key(20.0)
                             .block_bits(256)
                             .scheme(scheme)
                             .overflow(overflow)
-                            .threshold_by_popcount(by_popcount)
                             .tracking_bits(tracking_bits)
                             .probes(12);
+                        if by_set_bits {
+                            builder = builder.refuse_by_set_bits();
+                        }
                         let p = builder.predict().unwrap();
                         assert!(p.fpr > 1e-6 && p.fpr < 1e-2, "{p:?}");
                         assert!(p.reads_miss < 3.0, "{p:?}");

@@ -4,7 +4,6 @@ mod builder;
 mod engine;
 mod shape;
 
-pub use builder::BalancedBuilder;
 pub use shape::Threshold;
 
 use alloc::borrow::Cow;
@@ -13,11 +12,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Filter, Insert, Parameter, Stats};
+use super::methods::{filter_methods, filter_mut_methods};
+use super::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::batch::{self, Updated};
 use crate::block::bloom::power;
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
+use crate::filter::{Parameter, Parameters};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
@@ -39,9 +40,10 @@ use shape::{Shape, Tally};
 /// key, and is the better one if lookups mostly miss. `tamis plan` compares.
 ///
 /// Beyond the paper: the coin at the threshold is a hash of the key, so that
-/// lookups repeat it; tracking bits tell a lookup whether a key like its own
-/// was ever refused; refused keys need no list (see [`Overflow`]); blocks may
-/// refuse by their set bits instead of a counter (see [`Threshold`]).
+/// lookups repeat it; tracking bits record which classes of keys a block
+/// refused, so that most lookups stop at their first block; refused keys
+/// need no list (see [`Overflow`]); blocks may refuse by their set bits
+/// instead of a counter (see [`Threshold`]).
 ///
 /// | | |
 /// |---|---|
@@ -59,16 +61,16 @@ use shape::{Shape, Tally};
 /// past the design load.
 ///
 /// ```
-/// use tamis::{Balanced, Filter, Insert};
+/// use tamis::Balanced;
 ///
 /// let mut filter =
 ///     Balanced::builder().items(10_000).bits_per_key(24.0).build()?;
-/// filter.insert_batch(&(0..10_000u32).collect::<Vec<_>>());
+/// filter.extend(0..10_000u32);
 /// assert!((0..10_000u32).all(|key| filter.contains(&key)));
 /// assert!(filter.stats().reads_miss < 1.25);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Balanced<D = Owned> {
     shape: Shape,
     /// On the heap: it is a few cache lines, and filters get moved.
@@ -92,12 +94,13 @@ enum Listed {
     Stored(Range<usize>),
 }
 
-/// What one block holds; see [`Balanced::block_states`].
+/// The content of one block; made by
+/// [`inspect::block_states`](crate::inspect::block_states).
 ///
 /// ```
-/// use tamis::Balanced;
+/// use tamis::{Balanced, inspect};
 /// let filter = Balanced::builder().items(100).bits_per_key(20.0).build()?;
-/// assert!(filter.block_states().all(|block| block.ones == 0));
+/// assert!(inspect::block_states(&filter).all(|block| block.ones == 0));
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,19 +116,58 @@ pub struct BlockState {
     pub tracked: u64,
 }
 
+filter_methods!(
+    Balanced,
+    "Balanced::builder().items(100).bits_per_key(20.0).tracking_bits(8)"
+);
+filter_mut_methods!(
+    Balanced,
+    "Balanced::builder().items(100).bits_per_key(20.0).tracking_bits(8)"
+);
+
 impl Balanced {
-    /// Starts building a filter; see [`BalancedBuilder`].
+    /// Starts building a filter.
+    ///
+    /// Without more settings the builder takes the best design for the
+    /// memory: levels, an absorbing last one, blocks that refuse by their
+    /// set bits, and tracking bits so that a non-member reads at most
+    /// [`max_reads_miss`](Builder::max_reads_miss) blocks (1.25 by default).
+    /// The search takes up to seconds; [`Builder::resolve`] does it once for
+    /// many filters.
+    ///
+    /// Any of [`scheme`](Builder::scheme),
+    /// [`access_budget`](Builder::access_budget),
+    /// [`choices`](Builder::choices), [`overflow`](Builder::overflow),
+    /// [`tracking_bits`](Builder::tracking_bits) or
+    /// [`refuse_by_set_bits`](Builder::refuse_by_set_bits) selects a
+    /// particular design instead, completed by the paper's: multilevel,
+    /// a = 1.2, d = 3, an overflow list, a counter in the block, and no
+    /// tracking bits.
+    ///
+    /// Bits per key are those of the blocks, as in the paper; a list comes
+    /// on top, and [`Stats::bits_per_key`] counts it.
     ///
     /// ```
-    /// let filter = tamis::Balanced::builder()
-    ///     .items(1000)
-    ///     .bits_per_key(24.0)
+    /// use tamis::{Balanced, Overflow, Scheme};
+    ///
+    /// // The filter of the paper's section 10.
+    /// let filter = Balanced::builder()
+    ///     .items(6554)
+    ///     .bits_per_key(40.0)
+    ///     .block_bits(256)
+    ///     .scheme(Scheme::Multilevel)
+    ///     .access_budget(1.2)
+    ///     .choices(3)
+    ///     .overflow(Overflow::List)
+    ///     .probes(28)
     ///     .build()?;
+    /// assert_eq!(filter.level_blocks(), [854, 146, 25]);
+    /// assert!((filter.design_fpr() / 2.0e-7 - 1.0).abs() < 0.01);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn builder() -> BalancedBuilder {
-        BalancedBuilder::new()
+    pub fn builder() -> Builder<Self> {
+        Builder::new(builder::Settings::default())
     }
 
     fn with_shape(
@@ -152,28 +194,10 @@ impl Balanced {
         })
     }
 
-    /// Inserts what `hash` makes of the pieces of work in `chunks`. The
-    /// order of insertion matters here, so only the hashing is spread over
-    /// threads; the result is that of one thread.
-    ///
-    /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{Balanced, Filter};
-    ///
-    /// let mut filter =
-    ///     Balanced::builder().items(4).bits_per_key(20.0).build()?;
-    /// let hasher = *filter.hasher();
-    /// let keys = ["apple", "pear"].into_iter();
-    /// filter.insert_parallel_with(
-    ///     keys,
-    ///     NonZero::new(2).unwrap(),
-    ///     |key, hashes| hashes.push(hasher.hash(key)),
-    /// );
-    /// assert!(filter.contains("pear"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Inserts the hashes that `hash` makes of `chunks`. The order of
+    /// insertion matters here: several threads hash, one inserts.
     #[cfg(feature = "std")]
-    pub fn insert_parallel_with<T: Send>(
+    pub(super) fn insert_chunks<T: Send>(
         &mut self,
         chunks: impl Iterator<Item = T> + Send,
         threads: core::num::NonZero<usize>,
@@ -184,24 +208,24 @@ impl Balanced {
         });
     }
 
-    /// Inserts a key that is known not to be there, without looking for it.
+    /// Inserts a key that is not in the set, without looking it up first.
     ///
-    /// Faster, and each key takes exactly one place, as in the paper: an
-    /// ordinary insertion leaves out the few keys that look present by a
-    /// false positive (they are found all the same), which lowers the load
-    /// by some percent at 8 bits per key and by nothing to speak of above
-    /// 16. A key inserted twice this way takes two places in the blocks (in
-    /// the list never); it is still found.
+    /// Faster, and each key takes exactly one place, as in the paper:
+    /// [`insert_hash`](Self::insert_hash) leaves out the few keys that look
+    /// present by a false positive (they are found all the same), which
+    /// lowers the load by some percent at 8 bits per key and by next to
+    /// nothing above 16. A key inserted twice this way takes two places in
+    /// the blocks (in the list never); it is still found.
     ///
     /// ```
-    /// use tamis::{Balanced, Filter};
+    /// use tamis::Balanced;
     /// let mut filter =
     ///     Balanced::builder().items(1000).bits_per_key(20.0).build()?;
     /// let hasher = *filter.hasher();
     /// for key in 0..1000u32 {
     ///     filter.insert_distinct_hash(hasher.hash(&key));
     /// }
-    /// assert_eq!(filter.stats().items, 1000);
+    /// assert_eq!(filter.len(), 1000);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn insert_distinct_hash(&mut self, hash: u64) {
@@ -227,7 +251,7 @@ impl Balanced {
 
     fn site(&mut self) -> (&Engine, Site<'_>) {
         let Self { engine, data, list, tally, .. } = self;
-        // An owned filter was built or copied, and both make an owned list.
+        // Builders and `into_owned` make an owned list.
         let list = match list {
             Listed::Owned(list) => list,
             Listed::Stored(_) => unreachable!("owned filters own their list"),
@@ -236,42 +260,7 @@ impl Balanced {
     }
 }
 
-#[cfg(feature = "std")]
-impl Balanced<crate::Mapped> {
-    /// Opens a file as a memory map; see
-    /// [`BitFilter::open`](crate::BitFilter::open).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
-    ///
-    /// ```
-    /// assert!(tamis::Balanced::open("no such file").is_err());
-    /// ```
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Self::from_bytes(crate::Mapped::open(path)?)
-    }
-}
-
 impl<D: AsRef<[u8]>> Balanced<D> {
-    /// Views a filter in bytes; see
-    /// [`BitFilter::from_bytes`](crate::BitFilter::from_bytes).
-    ///
-    /// # Errors
-    ///
-    /// One of the format's errors, saying what was expected and found.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Persist};
-    /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
-    /// assert!(Balanced::from_bytes(&filter.to_bytes()[..]).is_ok());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_bytes(data: D) -> Result<Self> {
-        let header = Header::parse(data.as_ref())?;
-        Self::from_header(&header, data)
-    }
-
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
         if header.kind != Kind::Balanced {
             return Err(Error::WrongKind {
@@ -318,7 +307,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// [`Error::Allocation`] if there is not enough memory.
     ///
     /// ```
-    /// use tamis::{Balanced, Insert, Persist};
+    /// use tamis::Balanced;
     /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
     /// let bytes = filter.to_bytes();
     /// let mut again = Balanced::from_bytes(&bytes[..])?.into_owned()?;
@@ -361,7 +350,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// ```
     /// use tamis::{Balanced, Threshold};
     /// let filter = Balanced::builder().items(9).bits_per_key(20.0).build()?;
-    /// assert!(matches!(filter.threshold(), Threshold::Popcount { .. }));
+    /// assert!(matches!(filter.threshold(), Threshold::SetBits { .. }));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn threshold(&self) -> Threshold {
@@ -398,7 +387,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// Average blocks read per insertion so far (a); none before the first.
     ///
     /// ```
-    /// use tamis::{Balanced, Insert};
+    /// use tamis::Balanced;
     /// let mut filter =
     ///     Balanced::builder().items(9).bits_per_key(20.0).build()?;
     /// filter.insert("apple");
@@ -414,7 +403,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// first key.
     ///
     /// ```
-    /// use tamis::{Balanced, Insert};
+    /// use tamis::Balanced;
     /// let mut filter =
     ///     Balanced::builder().items(9).bits_per_key(20.0).build()?;
     /// filter.insert("apple");
@@ -426,18 +415,11 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         (items > 0).then(|| self.tally.refused as f64 / items as f64)
     }
 
-    /// What every block holds, for those who study it.
-    ///
-    /// ```
-    /// use tamis::{Balanced, Insert};
-    /// let mut filter =
-    ///     Balanced::builder().items(100).bits_per_key(20.0).build()?;
-    /// filter.insert("apple");
-    /// let ones: u32 = filter.block_states().map(|block| block.ones).sum();
-    /// assert!(ones > 0 && ones <= filter.probes());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn block_states(&self) -> impl Iterator<Item = BlockState> + '_ {
+    /// The content of every block; see
+    /// [`inspect`](crate::inspect::block_states).
+    pub(crate) fn block_states(
+        &self,
+    ) -> impl Iterator<Item = BlockState> + '_ {
         let levels = match self.shape.scheme {
             Scheme::Multilevel => self.shape.choices(),
             _ => 1,
@@ -590,6 +572,11 @@ where
 }
 
 impl<D: AsRef<[u8]>> Filter for Balanced<D> {
+    fn kind(&self) -> Kind {
+        Kind::Balanced
+    }
+
+    #[inline]
     fn hasher(&self) -> &KeyHasher {
         &self.hasher
     }
@@ -599,11 +586,37 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
         self.look_up.look_up(self, hash)
     }
 
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes.len(), found.len());
         by_blocks!((self.shape, self.engine), BYTES, TRACKED => {
             let view = self.view::<BYTES, TRACKED>();
             batch::contains_all(view, hashes, found);
         });
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        self.engine.prefetch(self.blocks(), hash, 0);
+    }
+
+    fn len(&self) -> u64 {
+        self.counts.items
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    fn design_fpr(&self) -> f64 {
+        self.counts.design_fpr
+    }
+
+    /// The list is the last section: its length adds to that of a file
+    /// without list.
+    fn bytes(&self) -> u64 {
+        let list = self.list();
+        let entries = (list.sorted.len() + list.recent.len()) as u64;
+        self.image_with(Cow::Borrowed(&[])).bytes() + 8 * entries
     }
 
     fn stats(&self) -> Stats {
@@ -636,7 +649,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             items,
             estimated_items: items as f64,
             design_items,
-            bytes: self.image().bytes(),
+            bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| bits / items as f64),
             // The sum over a full filter may round to a little above one.
             expected_fpr: expected_fpr.min(1.0),
@@ -648,42 +661,6 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             saturated_blocks: 0,
             over_design: items > design_items,
         }
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
-        let shape = &self.shape;
-        let mut all = vec![
-            ("scheme", Parameter::Word(shape.scheme.name())),
-            ("choices", Parameter::Count(shape.choices().into())),
-            ("overflow", Parameter::Word(shape.overflow.name())),
-        ];
-        match shape.refusal.threshold() {
-            Threshold::Count { threshold, admission } => {
-                all.push(("threshold_by", Parameter::Word("count")));
-                all.push(("threshold", Parameter::Count(threshold.into())));
-                all.push(("admission", Parameter::Number(admission)));
-            }
-            Threshold::Popcount { set_bits } => {
-                all.push(("threshold_by", Parameter::Word("popcount")));
-                all.push(("threshold", Parameter::Count(set_bits.into())));
-            }
-        }
-        let division = self.engine.division(0);
-        all.extend([
-            ("tracking_bits", Parameter::Count(shape.tracking_bits.into())),
-            ("counter_bits", Parameter::Count(division.counter_bits.into())),
-            ("blocks", Parameter::Count(shape.blocks())),
-            ("level_blocks", Parameter::Counts(shape.levels.clone())),
-            ("block_bits", Parameter::Count(shape.block_bits.into())),
-            ("probes", Parameter::Count(shape.probes.into())),
-        ]);
-        if let (Some(accesses), Some(overflow)) =
-            (self.accesses(), self.overflow_fraction())
-        {
-            all.push(("accesses", Parameter::Number(accesses)));
-            all.push(("overflow_fraction", Parameter::Number(overflow)));
-        }
-        all
     }
 
     fn verify(&self) -> Result<()> {
@@ -717,7 +694,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     }
 }
 
-impl Insert for Balanced {
+impl FilterMut for Balanced {
     fn insert_hash(&mut self, hash: u64) -> bool {
         self.insert_one(hash, false)
     }
@@ -751,6 +728,13 @@ impl Insert for Balanced {
         dispatch(Many(Filled(engine, site), hashes));
         self.counts.items = self.tally.items();
     }
+
+    fn clear(&mut self) {
+        self.counts.items = 0;
+        self.tally = Tally::default();
+        self.data.as_mut().fill(0);
+        self.list = Listed::Owned(OverflowList::default());
+    }
 }
 
 impl<D: AsRef<[u8]>> Persist for Balanced<D> {
@@ -761,6 +745,13 @@ impl<D: AsRef<[u8]>> Persist for Balanced<D> {
                 Cow::Borrowed(&self.data.as_ref()[place.clone()])
             }
         };
+        self.image_with(list)
+    }
+}
+
+impl<D: AsRef<[u8]>> Balanced<D> {
+    /// The file with this list.
+    fn image_with<'a>(&'a self, list: Cow<'a, [u8]>) -> Image<'a> {
         Image {
             kind: Kind::Balanced,
             hasher: self.hasher,
@@ -776,4 +767,43 @@ impl<D: AsRef<[u8]>> Persist for Balanced<D> {
 
 fn flatten(entries: &[HashBytes]) -> Vec<u8> {
     entries.as_flattened().to_vec()
+}
+
+impl<D: AsRef<[u8]>> Balanced<D> {
+    /// The settings by name; see [`inspect`](crate::inspect::parameters).
+    pub(crate) fn parameters(&self) -> Parameters {
+        let shape = &self.shape;
+        let mut all = vec![
+            ("scheme", Parameter::Word(shape.scheme.name())),
+            ("choices", Parameter::Count(shape.choices().into())),
+            ("overflow", Parameter::Word(shape.overflow.name())),
+        ];
+        match shape.refusal.threshold() {
+            Threshold::Keys { threshold, admission } => {
+                all.push(("threshold_by", Parameter::Word("count")));
+                all.push(("threshold", Parameter::Count(threshold.into())));
+                all.push(("admission", Parameter::Number(admission)));
+            }
+            Threshold::SetBits { set_bits } => {
+                all.push(("threshold_by", Parameter::Word("popcount")));
+                all.push(("threshold", Parameter::Count(set_bits.into())));
+            }
+        }
+        let division = self.engine.division(0);
+        all.extend([
+            ("tracking_bits", Parameter::Count(shape.tracking_bits.into())),
+            ("counter_bits", Parameter::Count(division.counter_bits.into())),
+            ("blocks", Parameter::Count(shape.blocks())),
+            ("level_blocks", Parameter::Counts(shape.levels.clone())),
+            ("block_bits", Parameter::Count(shape.block_bits.into())),
+            ("probes", Parameter::Count(shape.probes.into())),
+        ]);
+        if let (Some(accesses), Some(overflow)) =
+            (self.accesses(), self.overflow_fraction())
+        {
+            all.push(("accesses", Parameter::Number(accesses)));
+            all.push(("overflow_fraction", Parameter::Number(overflow)));
+        }
+        all
+    }
 }

@@ -12,30 +12,30 @@ use crate::placement::{Admission, MAX_CHOICES, Proposals, Scheme};
 ///
 /// ```
 /// use tamis::Threshold;
-/// let at_keys = Threshold::Count { threshold: 9, admission: 0.5 };
-/// let at_bits = Threshold::Popcount { set_bits: 240 };
+/// let at_keys = Threshold::Keys { threshold: 9, admission: 0.5 };
+/// let at_bits = Threshold::SetBits { set_bits: 240 };
 /// assert_ne!(at_keys, at_bits);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Threshold {
     /// By the number of keys in it, counted in the block.
-    Count {
+    Keys {
         /// A block below it takes every key (h).
         threshold: u32,
         /// The chance that a block exactly at the threshold takes one more
         /// (p); decided by the key's hash, so that a lookup can repeat it.
         admission: f64,
     },
-    /// By the number of bits set in it: no counter, and it balances what
-    /// the false-positive rate depends on.
-    Popcount {
+    /// By the number of bits set in it: no counter, and it balances the
+    /// quantity that the false-positive rate depends on.
+    SetBits {
         /// A block with this many bits set refuses.
         set_bits: u32,
     },
 }
 
-/// When a block refuses, as the hot path wants it.
+/// [`Threshold`] with the admission as an integer, for the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     Count(Admission),
@@ -45,7 +45,7 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn new(threshold: Threshold) -> Result<Self> {
         match threshold {
-            Threshold::Count { threshold, admission } => {
+            Threshold::Keys { threshold, admission } => {
                 if threshold > MAX_THRESHOLD {
                     return Err(Error::InvalidArgument {
                         what: "threshold",
@@ -60,17 +60,15 @@ impl Refusal {
                 }
                 Ok(Self::Count(Admission::new(threshold, admission)))
             }
-            Threshold::Popcount { set_bits } => {
-                Ok(Self::Popcount { set_bits })
-            }
+            Threshold::SetBits { set_bits } => Ok(Self::Popcount { set_bits }),
         }
     }
 
     /// Whether a block refuses a key with this ticket.
     ///
     /// Monotone in the block's content: a block that refuses a key now will
-    /// always refuse it, and one that does not never did. That is what makes
-    /// a lookup's early stop safe.
+    /// always refuse it, and one that does not never did. A lookup's early
+    /// stop relies on it.
     #[inline(always)]
     pub(super) fn refuses(
         self,
@@ -97,11 +95,11 @@ impl Refusal {
 
     pub(super) fn threshold(self) -> Threshold {
         match self {
-            Self::Count(admission) => Threshold::Count {
+            Self::Count(admission) => Threshold::Keys {
                 threshold: admission.threshold,
                 admission: admission.probability(),
             },
-            Self::Popcount { set_bits } => Threshold::Popcount { set_bits },
+            Self::Popcount { set_bits } => Threshold::SetBits { set_bits },
         }
     }
 }
@@ -119,7 +117,7 @@ fn counter_bits(refusal: Refusal) -> u32 {
     }
 }
 
-/// Everything that says where a key's bits are.
+/// The geometry: scheme, blocks and their division.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) scheme: Scheme,
@@ -143,7 +141,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// All keys. A file may claim as many as a number holds.
+    /// All keys. Saturates: a file may contain any counts.
     pub(super) fn items(&self) -> u64 {
         self.placed
             .iter()
@@ -191,7 +189,7 @@ impl Shape {
         }
     }
 
-    /// Everything that a constructor or a file may get wrong.
+    /// Checks all ranges, for settings and for files.
     pub(super) fn check(&self) -> Result<()> {
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         if !matches!(self.block_bits, 256 | 512) {

@@ -1,7 +1,5 @@
 //! Lookups and insertions, for every shape of block.
 
-use alloc::vec::Vec;
-
 use bytemuck::Pod;
 
 use super::geometry::Geometry;
@@ -656,7 +654,7 @@ impl<C: Blocks> Task for InSecond<'_, C> {
 pub(super) fn contains_all<C: Blocks>(
     view: View<'_, C>,
     hashes: &[u64],
-    found: &mut Vec<bool>,
+    found: &mut [bool],
 ) {
     struct Many<'a, C: Blocks>(View<'a, C>, &'a [u64], &'a mut [bool]);
     impl<C: Blocks> Task for Many<'_, C> {
@@ -673,8 +671,7 @@ pub(super) fn contains_all<C: Blocks>(
             }
         }
     }
-    found.clear();
-    found.resize(hashes.len(), false);
+    found.fill(false);
     dispatch(Many(view, hashes, found));
 }
 

@@ -1,26 +1,27 @@
-//! What the blocks hold.
+//! Entries and loads of the blocks.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::TinySet;
-use crate::block::fingerprint::{State, Summary};
+use super::{Geometry, TinySet};
+use crate::block::fingerprint::{Form, State, Summary};
+use crate::filter::{Parameter, Parameters};
 
-/// How many blocks hold how many keys, and what follows from it; made by
-/// [`TinySet::loads`].
+/// Number of blocks by the keys they hold, with the false-positive rate
+/// that results; made by [`inspect::loads`](crate::inspect::loads).
 ///
 /// ```
-/// use tamis::{Insert, TinySet};
+/// use tamis::{TinySet, inspect};
 ///
 /// let mut filter = TinySet::builder().items(390).fpr(0.001).build()?;
-/// filter.insert_batch(&(0..390u32).collect::<Vec<_>>());
-/// let loads = filter.loads();
+/// filter.extend(0..390u32);
+/// let loads = inspect::loads(&filter);
 /// assert_eq!(loads.blocks().iter().sum::<u64>(), filter.block_count());
 /// assert!(loads.items() >= 380);
 /// assert!(loads.mean() > 35.0 && loads.mean() < 43.0);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct LoadHistogram {
     blocks: Vec<u64>,
     saturated: u64,
@@ -31,13 +32,28 @@ pub struct LoadHistogram {
     reads_miss: f64,
 }
 
+impl core::fmt::Debug for LoadHistogram {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "LoadHistogram {{ items: {}, mean: {:.2}, saturated: {}, \
+             expected_fpr: {:e} }}",
+            self.items,
+            self.mean(),
+            self.saturated,
+            self.expected_fpr
+        )
+    }
+}
+
 impl LoadHistogram {
     /// `blocks()[x]`: the number of blocks with exactly `x` keys, those of
     /// a second level included, saturated blocks not.
     ///
     /// ```
-    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.loads().blocks(), [filter.block_count()]);
+    /// use tamis::{TinySet, inspect};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(inspect::loads(&filter).blocks(), [filter.block_count()]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -45,11 +61,12 @@ impl LoadHistogram {
         &self.blocks
     }
 
-    /// Blocks that answer "maybe" to everything.
+    /// Saturated blocks: they answer "maybe" to every key.
     ///
     /// ```
-    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.loads().saturated(), 0);
+    /// use tamis::{TinySet, inspect};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(inspect::loads(&filter).saturated(), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -60,8 +77,9 @@ impl LoadHistogram {
     /// Keys stored, in blocks that are not saturated.
     ///
     /// ```
-    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.loads().items(), 0);
+    /// use tamis::{TinySet, inspect};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(inspect::loads(&filter).items(), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -72,8 +90,9 @@ impl LoadHistogram {
     /// Keys per block (r) that is not saturated.
     ///
     /// ```
-    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.loads().mean(), 0.0);
+    /// use tamis::{TinySet, inspect};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(inspect::loads(&filter).mean(), 0.0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -82,11 +101,12 @@ impl LoadHistogram {
         self.items as f64 / blocks.max(1) as f64
     }
 
-    /// The false-positive rate these loads give.
+    /// The false-positive rate of these loads.
     ///
     /// ```
-    /// let filter = tamis::TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(filter.loads().expected_fpr(), 0.0);
+    /// use tamis::{TinySet, inspect};
+    /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert_eq!(inspect::loads(&filter).expected_fpr(), 0.0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -103,14 +123,15 @@ impl LoadHistogram {
     }
 }
 
-/// What is stored of one key; made by [`TinySet::stored`].
+/// The entry of one key; made by
+/// [`inspect::stored`](crate::inspect::stored).
 ///
 /// ```
-/// use tamis::{Insert, TinySet};
+/// use tamis::{TinySet, inspect};
 ///
 /// let mut filter = TinySet::builder().items(9).fpr(0.01).build()?;
 /// filter.insert_hash(0x8000_0000_0000_0007);
-/// let stored: Vec<_> = filter.stored().collect();
+/// let stored: Vec<_> = inspect::stored(&filter).collect();
 /// assert_eq!((stored[0].block, stored[0].chain), (0, 0));
 /// assert_eq!(stored[0].bits, 26);
 /// assert_eq!(stored[0].fingerprint, 1 << 25);
@@ -119,28 +140,20 @@ impl LoadHistogram {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stored {
-    /// The block it is in; those of a second level come after the first.
+    /// Its block; blocks of a second level come after the first.
     pub block: u64,
-    /// Its chain.
+    /// Its chain in the block.
     pub chain: u32,
     /// The fingerprint: the first bits behind the point of
     /// `hash * blocks / 2^64`.
     pub fingerprint: u64,
-    /// How many bits that are.
+    /// Bits in the fingerprint.
     pub bits: u32,
 }
 
 impl<D: AsRef<[u8]>> TinySet<D> {
-    /// Everything stored, block by block; nothing of saturated blocks.
-    ///
-    /// ```
-    /// use tamis::{Insert, TinySet};
-    /// let mut filter = TinySet::builder().items(9).fpr(0.01).build()?;
-    /// filter.insert_batch(&["apple", "pear"]);
-    /// assert_eq!(filter.stored().count(), 2);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn stored(&self) -> impl Iterator<Item = Stored> + '_ {
+    /// The entries of all blocks; see [`inspect`](crate::inspect::stored).
+    pub(crate) fn stored(&self) -> impl Iterator<Item = Stored> + '_ {
         (0..self.block_count()).flat_map(|block| {
             let entries = match self.state(block) {
                 State::Holding(contents) => contents.entries,
@@ -158,27 +171,19 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         })
     }
 
-    /// How full the blocks are. Reads the whole filter.
-    ///
-    /// ```
-    /// use tamis::{Insert, TinySet};
-    /// let mut filter = TinySet::builder().items(9).fpr(0.01).build()?;
-    /// filter.insert("apple");
-    /// assert_eq!(filter.loads().items(), 1);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn loads(&self) -> LoadHistogram {
+    /// The load of all blocks; see [`inspect`](crate::inspect::loads).
+    pub(crate) fn loads(&self) -> LoadHistogram {
         let geometry = &self.geometry;
         let second_shape = geometry.second_shape();
         let mut blocks = vec![0];
         let (mut saturated, mut items) = (0, [0; 2]);
         let (mut rates, mut reads) = ([0.0; 2], 0.0);
-        // Most blocks have a rate that another one had before.
+        // Rates by summary: most blocks repeat an earlier one.
         let mut known = Vec::new();
         for block in 0..self.block_count() {
             let second = block >= geometry.blocks;
             let shape = if second { &second_shape } else { &geometry.shape };
-            let bytes = &self.bytes()[geometry.place(block)];
+            let bytes = &self.blocks()[geometry.place(block)];
             let summary = Summary::of(shape, bytes);
             let same = |(second_too, s): &(bool, Summary)| {
                 *second_too == second && *s == summary
@@ -187,7 +192,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 Some(&(_, rate)) => rate,
                 None => {
                     let rate = summary.rate(shape);
-                    // A few hundred at most, the commonest first.
+                    // Few, because the search is linear; common
+                    // summaries come first.
                     if known.len() < 256 {
                         known.push(((second, summary), rate));
                     }
@@ -204,8 +210,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                     blocks[slots] += 1;
                     items[usize::from(second)] += slots as u64;
                     if !second {
-                        // A key of a chain that has moved is not compared
-                        // here at all.
+                        // Keys of a spilled chain are not compared in
+                        // this block.
                         let moved =
                             f64::from(spilled) / f64::from(shape.block.chains);
                         reads += moved;
@@ -220,9 +226,9 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             0 => 0.0,
             n => rates[1] / n as f64,
         };
-        // A key of a chain that has moved meets what is in its block of the
-        // second level by chance, and the entries of its own chain surely:
-        // all of them are in the block and chain that it looks at.
+        // A key of a spilled chain is compared with the entries of its
+        // own chain, which are all in the block and chain that it reads, and
+        // with others there by chance.
         let own = rates[1] / first;
         LoadHistogram {
             blocks,
@@ -233,5 +239,24 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 .min(1.0),
             reads_miss: 1.0 + moved,
         }
+    }
+
+    /// The settings by name; see [`inspect`](crate::inspect::parameters).
+    pub(crate) fn parameters(&self) -> Parameters {
+        let Geometry { blocks, shape, second, removable, repeats } =
+            self.geometry;
+        let word = |yes| Parameter::Word(if yes { "yes" } else { "no" });
+        let mut parameters = vec![
+            ("blocks", Parameter::Count(blocks)),
+            ("block_bits", Parameter::Count(shape.block.block_bits.into())),
+            ("chains", Parameter::Count(shape.block.chains.into())),
+            ("removable", word(removable)),
+            ("repeats", word(repeats)),
+        ];
+        if let Form::Capped(cap) = shape.form {
+            parameters.push(("second_blocks", Parameter::Count(second)));
+            parameters.push(("cap", Parameter::Count(cap.into())));
+        }
+        parameters
     }
 }

@@ -6,7 +6,6 @@ mod geometry;
 mod loads;
 mod window;
 
-pub use builder::TinySetBuilder;
 pub use loads::{LoadHistogram, Stored};
 pub use window::Window;
 
@@ -17,8 +16,10 @@ use core::ops::Range;
 use engine::{Blocks, Store, View};
 use geometry::{Geometry, InWay, Way, by_way};
 
+use super::methods::{filter_methods, filter_mut_methods};
 use super::{
-    Filter, Fold, Grow, Insert, Merge, Parameter, Remove, Stats, must_match,
+    Builder, Filter, FilterMut, Stats, assert_same_length, must_match,
+    unsupported,
 };
 use crate::batch;
 use crate::block::fingerprint::{Answer, Form, Insertion, Shape, State};
@@ -26,7 +27,9 @@ use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::placement::address;
-use crate::simd::{Backend, Change, Chosen, ChosenChange, LookUp, Task};
+use crate::simd::{
+    Backend, Change, Chosen, ChosenChange, LookUp, Task, prefetch,
+};
 use crate::storage::{Alone, Behind, Memory, Owned};
 
 /// A filter that stores a short fingerprint of every key, all in the one
@@ -41,38 +44,36 @@ use crate::storage::{Alone, Behind, Memory, Owned};
 ///
 /// Fingerprints are as long as the line has room for: a line with few keys
 /// answers almost without error, and past the design load the rate rises
-/// smoothly instead of insertions failing. It can be
-/// [merged](Merge::merge), [halved](Fold::fold) and [doubled](Grow::grow)
-/// without the keys.
+/// smoothly instead of insertions failing. A TinySet is
+/// [merged](Self::merge_from), [halved](Self::halved) and
+/// [doubled](Self::doubled) without the keys.
 ///
-/// What it cannot promise: a line can hold as many keys as it has bits left
-/// for them (448 of 64 bytes). The one that comes after saturates it: the
-/// line answers "maybe" to everything from then on, and is counted in
-/// [`Stats::saturated_blocks`]. Nothing that was inserted is ever lost.
+/// **It cannot promise**: room for every key. A 64-byte line holds 448 keys;
+/// one more saturates it. A saturated line answers "maybe" to every key, is
+/// counted in [`Stats::saturated_blocks`] and does not recover by removals.
+/// No inserted key is ever lost.
 ///
-/// Unless [`repeats`](TinySetBuilder::repeats) are asked for, a key that
-/// already gets the answer "maybe" is not stored again. (Two sets that are
-/// merged cannot know which keys of the other would not have been stored:
-/// where the rate is tens of percent, the union has up to 15 % more than a
-/// set that got all keys itself; at 1 % and below nothing of it is left.)
+/// Without [`repeats`](Builder::repeats) a key that already gets the answer
+/// "maybe" is not stored again. (Merging stores such keys of the other set:
+/// at rates of tens of percent the union has up to 15 % more entries than a
+/// set that got all keys itself; at 1 % and below the difference vanishes.)
 ///
 /// ```
-/// use tamis::{Filter, Insert, TinySet};
+/// use tamis::TinySet;
 ///
 /// let mut filter = TinySet::builder().items(1_000_000).fpr(0.001).build()?;
 /// filter.insert("apple");
 /// assert!(filter.contains("apple"));
-/// let bits = 8 * filter.stats().bytes;
-/// assert!(bits < 12_830_000);
+/// assert!(8 * filter.bytes() < 12_830_000);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
 /// # Removing
 ///
-/// A [`removable`](TinySetBuilder::removable) filter counts every insertion
-/// and takes one back with each [`remove`](Remove::remove), as long as only
-/// keys are removed that are in it. Fingerprints do not grow back: after a
-/// share of the keys has been replaced by others, oldest first, the rate is
+/// A [`removable`](Builder::removable) filter counts every insertion and
+/// takes one back with each [`remove`](Self::remove), as long as only keys
+/// are removed that are in it. Fingerprints do not grow back: after a share
+/// of the keys has been replaced by others, oldest first, the rate is
 ///
 /// | replaced | none | 50 % | 100 % | 1000 % |
 /// |---|---|---|---|---|
@@ -81,8 +82,8 @@ use crate::storage::{Alone, Behind, Memory, Owned};
 /// | times that of a fresh one in the paper's padded form | 0.85 | 1.8 | 2.2 | 5.0 |
 ///
 /// at 39 keys a line of 64 bytes. [`rebuilt`](Self::rebuilt) from the keys
-/// undoes that; a [`Window`] never lets it happen.
-#[derive(Debug, Clone)]
+/// restores the rate; a [`Window`] keeps it without removing.
+#[derive(Clone)]
 pub struct TinySet<D = Owned> {
     geometry: Geometry,
     /// Follows from the geometry and what the filter is made for.
@@ -98,16 +99,19 @@ pub struct TinySet<D = Owned> {
     insertion: ChosenChange<TinySet>,
 }
 
+filter_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
+filter_mut_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
+
 impl TinySet {
-    /// Starts building a filter; see [`TinySetBuilder`].
+    /// Starts building a filter.
     ///
     /// ```
     /// let filter = tamis::TinySet::builder().items(10).fpr(0.01).build()?;
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn builder() -> TinySetBuilder {
-        TinySetBuilder::new()
+    pub fn builder() -> Builder<Self> {
+        Builder::new(builder::Settings::default())
     }
 
     fn with_geometry(
@@ -144,15 +148,15 @@ impl TinySet {
         }
     }
 
-    /// An empty filter with the settings of this one, and these keys: what
-    /// brings the rate of a removable filter back to that of a fresh one.
+    /// A filter with the settings of this one and these keys: restores the
+    /// false-positive rate of a filter after many removals.
     ///
     /// # Errors
     ///
     /// [`Error::Allocation`] if there is not enough memory.
     ///
     /// ```
-    /// use tamis::{Filter, Insert, Remove, TinySet};
+    /// use tamis::TinySet;
     ///
     /// let mut filter =
     ///     TinySet::builder().items(2000).fpr(0.01).removable().build()?;
@@ -173,41 +177,19 @@ impl TinySet {
         let counts = Counts { items: 0, ..self.counts };
         let mut fresh =
             Self::with_geometry(self.geometry, self.hasher, counts)?;
-        for key in keys {
-            fresh.insert(&key);
-        }
+        fresh.extend(keys);
         Ok(fresh)
     }
 
-    /// Inserts what `hash` makes of the pieces of work in `chunks`, on
-    /// several threads, with the bytes that inserting it all in order would
-    /// give. `hash` must use this filter's hasher.
-    ///
-    /// ```
-    /// use std::num::NonZero;
-    /// use tamis::{Filter, TinySet};
-    ///
-    /// let mut filter = TinySet::builder().items(4).fpr(0.01).build()?;
-    /// let hasher = *filter.hasher();
-    /// let pages = ["apple\npear", "plum\nquince"].into_iter();
-    /// filter.insert_parallel_with(
-    ///     pages,
-    ///     NonZero::new(2).unwrap(),
-    ///     |page, hashes| {
-    ///         hashes.extend(page.lines().map(|line| hasher.hash(line)));
-    ///     },
-    /// );
-    /// assert!(filter.contains("quince"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Inserts the hashes that `hash` makes of `chunks`, on several threads.
     #[cfg(feature = "std")]
-    pub fn insert_parallel_with<T: Send>(
+    pub(super) fn insert_chunks<T: Send>(
         &mut self,
         chunks: impl Iterator<Item = T> + Send,
         threads: core::num::NonZero<usize>,
         hash: impl Fn(T, &mut Vec<u64>) + Sync,
     ) {
-        // What spills into a second level can end up in any block of it.
+        // Keys that spill can go to any block of the second level.
         if threads.get() == 1 || self.geometry.second > 0 {
             crate::parallel::in_order(chunks, threads, hash, |hashes| {
                 self.insert_hash_batch(hashes);
@@ -224,44 +206,7 @@ impl TinySet {
     }
 }
 
-#[cfg(feature = "std")]
-impl TinySet<crate::Mapped> {
-    /// Opens a file without reading it, as a memory map; see
-    /// [`Mapped`](crate::Mapped) for what that asks of the file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
-    ///
-    /// ```
-    /// assert!(tamis::TinySet::open("no such file").is_err());
-    /// ```
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Self::from_bytes(crate::Mapped::open(path)?)
-    }
-}
-
 impl<D: AsRef<[u8]>> TinySet<D> {
-    /// Views a filter in bytes, without copying and in time independent of
-    /// its size. The header is checked completely, the payload not at all:
-    /// that is what [`verify`](Filter::verify) is for.
-    ///
-    /// # Errors
-    ///
-    /// One of the format's errors, saying what was expected and found.
-    ///
-    /// ```
-    /// use tamis::{Persist, TinySet};
-    /// let bytes = TinySet::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert!(TinySet::from_bytes(&bytes[..]).is_ok());
-    /// assert!(TinySet::from_bytes(&bytes[1..]).is_err());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_bytes(data: D) -> Result<Self> {
-        let header = Header::parse(data.as_ref())?;
-        Self::from_header(&header, data)
-    }
-
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
         if header.kind != Kind::TinySet {
             return Err(Error::WrongKind {
@@ -299,14 +244,14 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// [`Error::Allocation`] if there is not enough memory.
     ///
     /// ```
-    /// use tamis::{Insert, Persist, TinySet};
+    /// use tamis::TinySet;
     /// let bytes = TinySet::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// let mut filter = TinySet::from_bytes(&bytes[..])?.into_owned()?;
     /// filter.insert("apple");
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<TinySet> {
-        let data = Owned::copy_of(self.bytes())?;
+        let data = Owned::copy_of(self.blocks())?;
         let Self { geometry, way, hasher, counts, .. } = self;
         Ok(TinySet::with_data(geometry, way, hasher, counts, data))
     }
@@ -362,7 +307,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// [`count`](Self::count).
     ///
     /// ```
-    /// use tamis::{Insert, TinySet};
+    /// use tamis::TinySet;
     /// let mut filter =
     ///     TinySet::builder().items(9).fpr(0.001).repeats().build()?;
     /// filter.insert_hash(1 << 60);
@@ -384,13 +329,13 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         state.count(chain, fraction)
     }
 
-    /// How often a key is stored: at least as often as it was inserted (in
-    /// a filter that stores [`repeats`](TinySetBuilder::repeats)), more
-    /// with the probability of a false positive. `None` if its block is
-    /// saturated.
+    /// How often a key is stored: in a filter with
+    /// [`repeats`](Builder::repeats) at least as often as it was inserted,
+    /// more with the probability of a false positive. `None` if its block
+    /// is saturated.
     ///
     /// ```
-    /// use tamis::{Insert, TinySet};
+    /// use tamis::TinySet;
     /// let mut filter =
     ///     TinySet::builder().items(9).fpr(0.001).repeats().build()?;
     /// filter.insert_batch(&["apple", "pear", "apple"]);
@@ -402,7 +347,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     }
 
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
+    fn blocks(&self) -> &[u8] {
         &self.data.as_ref()[self.payload.clone()]
     }
 
@@ -415,7 +360,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     }
 
     fn state(&self, block: u64) -> State {
-        let bytes = &self.bytes()[self.geometry.place(block)];
+        let bytes = &self.blocks()[self.geometry.place(block)];
         State::read_or_saturated(&self.shape_of(block), bytes)
     }
 
@@ -424,21 +369,21 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         (0..self.geometry.blocks).map(|block| self.state(block))
     }
 
-    /// Why two levels cannot do everything one can.
+    /// Refuses an operation on two levels.
     fn one_level(&self, operation: &'static str) -> Result<()> {
         match self.geometry.second {
             0 => Ok(()),
-            _ => Err(Error::Unsupported {
-                kind: "two-level tinyset",
+            _ => Err(unsupported(
+                "two-level tinyset",
                 operation,
-                why: "two levels are for filters that are built once; \
-                      build it again from the keys",
-            }),
+                "two levels are for filters that are built once; \
+                 build it again from the keys",
+            )),
         }
     }
 
     fn view<'a, C: Blocks>(&'a self, blocks: &'a C) -> View<'a, C> {
-        View::new(&self.geometry, blocks, self.bytes())
+        View::new(&self.geometry, blocks, self.blocks())
     }
 
     fn must_match<E>(&self, other: &TinySet<E>) -> Result<()> {
@@ -474,26 +419,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         sum / blocks as f64
     }
 
-    /// The false-positive rate that [`merge`](Merge::merge) will give, from
-    /// the entries as they will be, without doing it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`merge`](Merge::merge).
-    ///
-    /// ```
-    /// use tamis::{Filter, Insert, Merge, TinySet};
-    ///
-    /// let builder = TinySet::builder().items(2000).fpr(0.001);
-    /// let (mut left, mut right) = (builder.build()?, builder.build()?);
-    /// left.insert_batch(&(0..1000u32).collect::<Vec<_>>());
-    /// right.insert_batch(&(1000..2000u32).collect::<Vec<_>>());
-    /// let predicted = left.merged_fpr(&right)?;
-    /// left.merge(&right)?;
-    /// assert!((predicted / left.stats().expected_fpr - 1.0).abs() < 1e-9);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn merged_fpr<E: AsRef<[u8]>>(
+    /// The false-positive rate after [`merge_from`](TinySet::merge_from).
+    pub(crate) fn merged_fpr<E: AsRef<[u8]>>(
         &self,
         other: &TinySet<E>,
     ) -> Result<f64> {
@@ -507,24 +434,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         Ok(Self::mean_rate(blocks, &shape, merged))
     }
 
-    /// The false-positive rate that [`fold`](Fold::fold) will give, from the
-    /// entries as they will be, without doing it.
-    ///
-    /// # Errors
-    ///
-    /// That of [`fold`](Fold::fold).
-    ///
-    /// ```
-    /// use tamis::{Filter, Fold, Insert, TinySet};
-    ///
-    /// let mut filter = TinySet::builder().items(4000).fpr(1e-4).build()?;
-    /// filter.insert_batch(&(0..2000u32).collect::<Vec<_>>());
-    /// let predicted = filter.folded_fpr()?;
-    /// let after = filter.fold()?.stats().expected_fpr;
-    /// assert!((predicted / after - 1.0).abs() < 1e-9);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn folded_fpr(&self) -> Result<f64> {
+    /// The false-positive rate after [`halved`](TinySet::halved).
+    pub(crate) fn folded_fpr(&self) -> Result<f64> {
         let geometry = self.folded_geometry()?;
         let shape = &geometry.shape;
         Ok(Self::mean_rate(geometry.blocks, shape, self.folded()))
@@ -549,34 +460,16 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         })
     }
 
-    /// The false-positive rate that [`grow`](Grow::grow) will give,
-    /// from the entries as they will be, without doing it: about the present
-    /// one. It is the room for more keys that growing gives, and each of
-    /// those finds fingerprints one bit shorter than a filter built for them
-    /// would have.
-    ///
-    /// # Errors
-    ///
-    /// That of [`grow`](Grow::grow).
-    ///
-    /// ```
-    /// use tamis::{Filter, Grow, Insert, TinySet};
-    ///
-    /// let mut filter = TinySet::builder().items(2000).fpr(0.001).build()?;
-    /// filter.insert_batch(&(0..2000u32).collect::<Vec<_>>());
-    /// let predicted = filter.grown_fpr()?;
-    /// let after = filter.grow()?.stats().expected_fpr;
-    /// assert!((predicted / after - 1.0).abs() < 1e-9);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn grown_fpr(&self) -> Result<f64> {
+    /// The false-positive rate after [`doubled`](TinySet::doubled): about
+    /// the present one.
+    pub(crate) fn grown_fpr(&self) -> Result<f64> {
         let geometry = self.grown_geometry()?;
         let shape = geometry.shape;
         Ok(Self::mean_rate(geometry.blocks, &shape, self.grown(&shape)))
     }
 
-    /// Entries that gave up a bit cannot fill the room they have, so the
-    /// blocks must be able to say what they are cut for.
+    /// The elastic form: entries that gave up a bit are shorter than their
+    /// room, so blocks must store the length they are cut for.
     fn grown_geometry(&self) -> Result<Geometry> {
         self.one_level("grow")?;
         let Geometry { blocks, shape, .. } = self.geometry;
@@ -701,6 +594,10 @@ impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for Unusual<'_, C, D> {
 }
 
 impl<D: AsRef<[u8]>> Filter for TinySet<D> {
+    fn kind(&self) -> Kind {
+        Kind::TinySet
+    }
+
     #[inline]
     fn hasher(&self) -> &KeyHasher {
         &self.hasher
@@ -711,10 +608,34 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
         self.look_up.look_up(self, hash)
     }
 
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes.len(), found.len());
         by_way!(&self.way, blocks => {
             engine::contains_all(self.view(blocks), hashes, found);
         });
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        let (block, _) = address(hash, self.geometry.blocks);
+        let start = self.payload.start + self.geometry.place(block).start;
+        prefetch::<true>(self.data.as_ref(), start);
+    }
+
+    fn len(&self) -> u64 {
+        self.counts.items
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    fn design_fpr(&self) -> f64 {
+        self.counts.design_fpr
+    }
+
+    fn bytes(&self) -> u64 {
+        self.image().bytes()
     }
 
     fn stats(&self) -> Stats {
@@ -726,7 +647,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             items,
             estimated_items: stored as f64,
             design_items,
-            bytes: self.image().bytes(),
+            bytes: self.bytes(),
             bits_per_key: (items > 0)
                 .then(|| self.geometry.bits() / items as f64),
             expected_fpr: loads.expected_fpr(),
@@ -734,27 +655,9 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             reads_hit: loads.reads_hit(),
             reads_miss: loads.reads_miss(),
             saturated_blocks: loads.saturated(),
-            over_design: items > design_items
-                && (stored > design_items || loads.saturated() > 0),
+            over_design: loads.saturated() > 0
+                || items > design_items && stored > design_items,
         }
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
-        let Geometry { blocks, shape, second, removable, repeats } =
-            self.geometry;
-        let word = |yes| Parameter::Word(if yes { "yes" } else { "no" });
-        let mut parameters = alloc::vec![
-            ("blocks", Parameter::Count(blocks)),
-            ("block_bits", Parameter::Count(shape.block.block_bits.into())),
-            ("chains", Parameter::Count(shape.block.chains.into())),
-            ("removable", word(removable)),
-            ("repeats", word(repeats)),
-        ];
-        if let Form::Capped(cap) = shape.form {
-            parameters.push(("second_blocks", Parameter::Count(second)));
-            parameters.push(("cap", Parameter::Count(cap.into())));
-        }
-        parameters
     }
 
     fn verify(&self) -> Result<()> {
@@ -764,7 +667,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
         let (mut stored, mut saturated) = (0, false);
         let mut canonical = alloc::vec![0; self.geometry.shape.bytes()];
         for block in 0..self.block_count() {
-            let bytes = &self.bytes()[self.geometry.place(block)];
+            let bytes = &self.blocks()[self.geometry.place(block)];
             let shape = self.shape_of(block);
             let state = State::read(&shape, bytes)?;
             state.write(&shape, &mut canonical);
@@ -812,7 +715,7 @@ impl TinySet {
     }
 }
 
-impl Insert for TinySet {
+impl FilterMut for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
         let insertion = self.insertion;
@@ -827,16 +730,58 @@ impl Insert for TinySet {
             Store::of(geometry, blocks, data).insert_all(hashes);
         });
     }
+
+    fn clear(&mut self) {
+        self.counts.items = 0;
+        self.data.as_mut().fill(0);
+    }
 }
 
-impl Remove for TinySet {
-    fn remove_hash(&mut self, hash: u64) -> Result<bool> {
+impl TinySet {
+    /// Removes one occurrence of `key`; `false` if it certainly was not
+    /// there, and then nothing changes.
+    ///
+    /// Removing a key that was never inserted may remove the entry of
+    /// another key, which is then lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] unless the filter was built
+    /// [`removable`](Builder::removable).
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    ///
+    /// let mut filter =
+    ///     TinySet::builder().items(100).fpr(0.001).removable().build()?;
+    /// filter.insert("apple");
+    /// assert!(filter.remove("apple")?);
+    /// assert!(!filter.remove("apple")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+        self.remove_hash(self.hasher.hash(key))
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    ///
+    /// # Errors
+    ///
+    /// That of [`remove`](Self::remove).
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let mut filter = TinySet::builder().items(9).fpr(0.1).build()?;
+    /// assert!(filter.remove_hash(1 << 60).is_err(), "not removable");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
         if !self.geometry.removable {
-            return Err(Error::Unsupported {
-                kind: Kind::TinySet.name(),
-                operation: "remove",
-                why: "it was not built as removable",
-            });
+            return Err(unsupported(
+                Kind::TinySet.name(),
+                "remove",
+                "it was not built as removable",
+            ));
         }
         let (block, fraction) = address(hash, self.geometry.blocks);
         let chain = self.geometry.shape.chain(hash);
@@ -849,10 +794,27 @@ impl Remove for TinySet {
         }
         Ok(found)
     }
-}
 
-impl<D: AsRef<[u8]>> Merge<TinySet<D>> for TinySet {
-    fn merge(&mut self, other: &TinySet<D>) -> Result<()> {
+    /// Adds all keys of `other`, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] names the field that differs,
+    /// [`Error::Unsupported`] if the filter has two levels; `self` is
+    /// unchanged.
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let builder = TinySet::builder().items(1000).fpr(0.01);
+    /// let mut left = builder.build_from(["apple"])?;
+    /// left.merge_from(&builder.build_from(["pear"])?)?;
+    /// assert!(left.contains("apple") && left.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn merge_from<D: AsRef<[u8]>>(
+        &mut self,
+        other: &TinySet<D>,
+    ) -> Result<()> {
         self.one_level("merge")?;
         self.must_match(other)?;
         let once = !self.geometry.repeats;
@@ -867,10 +829,25 @@ impl<D: AsRef<[u8]>> Merge<TinySet<D>> for TinySet {
             self.counts.items.saturating_add(other.counts.items);
         Ok(())
     }
-}
 
-impl Fold for TinySet {
-    fn fold(&self) -> Result<Self> {
+    /// The filter of half the size, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFoldable`] if the number of blocks is odd (see
+    /// [`Builder::foldable`]), [`Error::Unsupported`] if the filter has two
+    /// levels.
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let builder = TinySet::builder().items(1000).fpr(0.01);
+    /// let filter = builder.build_from(["apple"])?;
+    /// let half = filter.halved()?;
+    /// assert!(half.contains("apple"));
+    /// assert_eq!(2 * half.block_count(), filter.block_count());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn halved(&self) -> Result<Self> {
         let geometry = self.folded_geometry()?;
         // Half the memory does the same for half the keys.
         let design_items = self.counts.design_items / 2;
@@ -879,10 +856,55 @@ impl Fold for TinySet {
         folded.fill(self.folded());
         Ok(folded)
     }
-}
 
-impl Grow for TinySet {
-    fn grow(&self) -> Result<Self> {
+    /// The smallest filter that halving reaches with an
+    /// [`expected_fpr`](Stats::expected_fpr) of at most `fpr`; a copy if
+    /// halving once exceeds it.
+    ///
+    /// Build large, insert, then fold: for sets whose number of keys is
+    /// known only at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] unless `0 < fpr < 1`,
+    /// [`Error::Unsupported`] if the filter has two levels.
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let builder = TinySet::builder().items(100_000).fpr(0.01);
+    /// let mut filter = builder.foldable(8).build()?;
+    /// filter.extend(0..1000u64);
+    /// let folded = filter.folded_to(0.02)?;
+    /// assert!(folded.bytes() < filter.bytes() / 30);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn folded_to(&self, fpr: f64) -> Result<Self> {
+        super::folded_to(self, fpr, Self::halved)
+    }
+
+    /// The filter of twice the size, without the keys, to make room for
+    /// more.
+    ///
+    /// The false-positive rate stays about the same; the first doubling of a
+    /// full filter costs a fifth. Every fingerprint gives up one bit, so
+    /// each doubling that is filled up again doubles the rate: a filter that
+    /// grows far is better built again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the filter has two levels,
+    /// [`Error::Allocation`] if there is not enough memory.
+    ///
+    /// ```
+    /// use tamis::TinySet;
+    /// let builder = TinySet::builder().items(1000).fpr(0.001);
+    /// let filter = builder.build_from(["apple"])?;
+    /// let larger = filter.doubled()?;
+    /// assert!(larger.contains("apple"));
+    /// assert_eq!(larger.capacity(), 2000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn doubled(&self) -> Result<Self> {
         let geometry = self.grown_geometry()?;
         let Counts { items, design_items, design_fpr } = self.counts;
         // Refilled, every fingerprint has one bit less than was designed.
@@ -904,7 +926,7 @@ impl<D: AsRef<[u8]>> Persist for TinySet<D> {
             hasher: self.hasher,
             counts: self.counts,
             geometry: self.geometry.encode(),
-            sections: alloc::vec![(SectionTag::BLOCKS, self.bytes().into())],
+            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks().into())],
         }
     }
 }

@@ -1,23 +1,29 @@
 //! The most recent keys, without removing any.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{TinySet, TinySetBuilder};
+use super::TinySet;
 use crate::error::{Error, Result};
-use crate::filter::{Filter, Insert, Parameter, Stats};
-use crate::key::KeyHasher;
+use crate::filter::{Builder, Filter, FilterMut, Stats, assert_same_length};
+use crate::format::Kind;
+use crate::key::{Key, KeyHasher};
 
-/// Remembers the most recent keys: two filters of a fixed number of keys,
-/// of which the older one is thrown away whenever the younger one is full.
+/// Remembers the most recent keys: two generations of a fixed number of
+/// keys, of which the older one is cleared whenever the younger one is full.
 ///
-/// It answers "maybe" for every one of the last `items` insertions, where
-/// `items` is what the builder was told, and forgets a key at the latest
-/// after twice as many. Since nothing is removed, the rate does not decay:
-/// it is at most twice that of one filter, however long the window runs.
-/// The price is a second line for keys that are not in the younger filter.
+/// It answers "maybe" for each of the last `items` *new* keys, where `items`
+/// is the builder's, and forgets a key at the latest after twice as many.
+/// A key that gets the answer "maybe" from the younger generation is not
+/// counted again: repeats do not push other keys out. Inserting a key of
+/// the older generation moves it to the younger one.
+///
+/// Nothing is removed, so the false-positive rate does not decay: it is at
+/// most twice that of one filter, however long the window runs. A key that
+/// is not in the younger generation costs a second line.
 ///
 /// ```
-/// use tamis::{Filter, Insert, TinySet, Window};
+/// use tamis::{TinySet, Window};
 ///
 /// let builder = TinySet::builder().items(1000).fpr(0.001);
 /// let mut recent = Window::new(builder)?;
@@ -28,90 +34,291 @@ use crate::key::KeyHasher;
 /// assert!(recent.stats().expected_fpr < 0.002);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Window {
-    builder: TinySetBuilder,
     young: TinySet,
     old: TinySet,
 }
 
 impl Window {
-    /// An empty window over filters of this kind.
+    /// An empty window over filters of this kind. Both generations are
+    /// allocated here: insertions and rotations never fail.
     ///
     /// # Errors
     ///
-    /// That of [`TinySetBuilder::build`], and
-    /// [`Error::InvalidArgument`] for a window of no keys.
+    /// That of [`Builder::build`], and [`Error::InvalidArgument`] for a
+    /// window of no keys.
     ///
     /// ```
     /// use tamis::{TinySet, Window};
     /// assert!(Window::new(TinySet::builder().items(9).fpr(0.1)).is_ok());
     /// assert!(Window::new(TinySet::builder().items(0).fpr(0.1)).is_err());
     /// ```
-    pub fn new(builder: TinySetBuilder) -> Result<Self> {
+    pub fn new(builder: Builder<TinySet>) -> Result<Self> {
         let builder = builder.resolve()?;
-        let (young, old) = (builder.build()?, builder.build()?);
-        if young.counts.design_items == 0 {
+        Self::from_generations([builder.build()?, builder.build()?])
+    }
+
+    /// A window from its younger and its older generation, as
+    /// [`generations`](Self::generations) returned them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] if the two differ in size or settings,
+    /// [`Error::InvalidArgument`] if they are for no keys.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    ///
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.1))?;
+    /// seen.insert("apple");
+    /// let files = seen.generations().map(|filter| filter.to_bytes());
+    ///
+    /// let [young, old] = files.each_ref().map(|bytes| &bytes[..]);
+    /// let again = Window::from_generations([
+    ///     TinySet::from_bytes(young)?.into_owned()?,
+    ///     TinySet::from_bytes(old)?.into_owned()?,
+    /// ])?;
+    /// assert!(again.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_generations(generations: [TinySet; 2]) -> Result<Self> {
+        let [young, old] = generations;
+        young.must_match(&old)?;
+        if young.capacity() == 0 || old.capacity() != young.capacity() {
             return Err(Error::InvalidArgument {
                 what: "items",
-                why: "a window must hold at least one key",
+                why: "a window has two generations of the same number of \
+                      keys, at least one",
             });
         }
-        Ok(Self { builder, young, old })
+        Ok(Self { young, old })
     }
 
     /// Begins a new generation before this one is full, for windows by time
     /// instead of by number: call it once per period.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Allocation`] if there is not enough memory; nothing has
-    /// changed then.
-    ///
     /// ```
-    /// use tamis::{Filter, Insert, TinySet, Window};
+    /// use tamis::{TinySet, Window};
     ///
     /// let builder = TinySet::builder().items(1000).fpr(1e-6);
     /// let mut seen = Window::new(builder)?;
     /// seen.insert("monday");
-    /// seen.rotate()?;
+    /// seen.rotate();
     /// assert!(seen.contains("monday"));
-    /// seen.rotate()?;
+    /// seen.rotate();
     /// assert!(!seen.contains("monday"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn rotate(&mut self) -> Result<()> {
-        let fresh = self.builder.build()?;
-        self.old = core::mem::replace(&mut self.young, fresh);
-        Ok(())
+    pub fn rotate(&mut self) {
+        self.old.clear();
+        core::mem::swap(&mut self.young, &mut self.old);
     }
 
-    /// The younger and the older generation, to save them or look inside.
+    /// The younger and the older generation, to save or inspect them.
     ///
     /// ```
-    /// use tamis::{Filter, Insert, TinySet, Window};
+    /// use tamis::{TinySet, Window};
     /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.1))?;
     /// seen.insert("apple");
-    /// assert_eq!(seen.generations()[0].stats().items, 1);
+    /// assert_eq!(seen.generations()[0].len(), 1);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn generations(&self) -> [&TinySet; 2] {
         [&self.young, &self.old]
     }
+
+    /// The window as bytes: both generations, the younger one first.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.1))?;
+    /// seen.insert("apple");
+    /// let again = Window::from_bytes(&seen.to_bytes())?;
+    /// assert!(again == seen);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.young.to_bytes();
+        bytes.extend_from_slice(&self.old.to_bytes());
+        bytes
+    }
+
+    /// Copies a window from the bytes of [`to_bytes`](Self::to_bytes). The
+    /// two halves are files of the format; both are verified.
+    ///
+    /// # Errors
+    ///
+    /// One of the format's errors, or that of
+    /// [`from_generations`](Self::from_generations).
+    ///
+    /// ```
+    /// use tamis::Window;
+    /// assert!(Window::from_bytes(&[0; 400]).is_err());
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        // Two files of the same settings have the same length.
+        let (young, old) = bytes.split_at(bytes.len() / 2);
+        let generation = |bytes| {
+            let view = TinySet::from_bytes(bytes)?;
+            view.verify()?;
+            view.into_owned()
+        };
+        Self::from_generations([generation(young)?, generation(old)?])
+    }
+
+    /// The hash function of this window's keys.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.1))?;
+    /// let hash = seen.hasher().hash("apple");
+    /// assert!(seen.insert_hash(hash));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn hasher(&self) -> &KeyHasher {
+        self.young.hasher()
+    }
+
+    /// Inserts `key` into the younger generation; `true` if it certainly
+    /// was in neither.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert!(seen.insert("apple"));
+    /// assert!(!seen.insert("apple"), "a duplicate");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+        FilterMut::insert(self, key)
+    }
+
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert!(seen.insert_hash(1 << 60));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        FilterMut::insert_hash(self, hash)
+    }
+
+    /// Whether `key` may be among the most recent keys: `false` is certain.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert!(!seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        Filter::contains(self, key)
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert!(!seen.contains_hash(1 << 60));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        Filter::contains_hash(self, hash)
+    }
+
+    /// Keys in both generations.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert_eq!(seen.len(), 0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        Filter::len(self)
+    }
+
+    /// Whether [`len`](Self::len) is 0.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert!(seen.is_empty());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all keys.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// seen.insert("apple");
+    /// seen.clear();
+    /// assert!(!seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn clear(&mut self) {
+        FilterMut::clear(self);
+    }
+
+    /// Load and false-positive rate of both generations together.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// assert_eq!(seen.stats().expected_fpr, 0.0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Filter::stats(self)
+    }
+}
+
+impl core::fmt::Debug for Window {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        crate::filter::debug("Window", self, f)
+    }
+}
+
+/// The chance that one of two independent events happens.
+fn either(a: f64, b: f64) -> f64 {
+    a + b - a * b
 }
 
 impl Filter for Window {
+    fn kind(&self) -> Kind {
+        self.young.kind()
+    }
+
+    #[inline]
     fn hasher(&self) -> &KeyHasher {
         self.young.hasher()
     }
 
+    #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         self.young.contains_hash(hash) || self.old.contains_hash(hash)
     }
 
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut Vec<bool>) {
-        let mut older = Vec::new();
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes.len(), found.len());
+        let mut older = vec![false; hashes.len()];
         self.young.contains_hash_batch(hashes, found);
         self.old.contains_hash_batch(hashes, &mut older);
         for (found, older) in found.iter_mut().zip(older) {
@@ -119,20 +326,39 @@ impl Filter for Window {
         }
     }
 
+    fn prefetch(&self, hash: u64) {
+        self.young.prefetch(hash);
+        self.old.prefetch(hash);
+    }
+
+    fn len(&self) -> u64 {
+        self.young.len().saturating_add(self.old.len())
+    }
+
+    fn capacity(&self) -> u64 {
+        self.young.capacity().saturating_add(self.old.capacity())
+    }
+
+    fn design_fpr(&self) -> f64 {
+        either(self.young.design_fpr(), self.old.design_fpr())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.young.bytes() + self.old.bytes()
+    }
+
     fn stats(&self) -> Stats {
         let (young, old) = (self.young.stats(), self.old.stats());
-        let items = young.items + old.items;
-        let bytes = young.bytes + old.bytes;
+        let items = self.len();
         let bits = self.young.geometry.bits() + self.old.geometry.bits();
-        let either = |a: f64, b: f64| a + b - a * b;
         Stats {
             items,
             estimated_items: young.estimated_items + old.estimated_items,
-            design_items: young.design_items + old.design_items,
-            bytes,
+            design_items: self.capacity(),
+            bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| bits / items as f64),
             expected_fpr: either(young.expected_fpr, old.expected_fpr),
-            design_fpr: either(young.design_fpr, old.design_fpr),
+            design_fpr: self.design_fpr(),
             // Members of the older generation read both.
             reads_hit: young.reads_hit
                 + old.items as f64 / items.max(1) as f64,
@@ -143,32 +369,41 @@ impl Filter for Window {
         }
     }
 
-    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
-        self.young.parameters()
-    }
-
     fn verify(&self) -> Result<()> {
         self.young.verify()?;
         self.old.verify()
     }
 }
 
-impl Insert for Window {
-    /// Inserts a key into the younger generation; `true` if it certainly
-    /// was in neither.
+impl FilterMut for Window {
     fn insert_hash(&mut self, hash: u64) -> bool {
-        if self.young.counts.items >= self.young.counts.design_items {
-            // Without memory for a new generation the present one goes on:
-            // better a rate that rises than a key that is lost.
-            let _ = self.rotate();
+        // Not inserted again: the younger generation already answers
+        // "maybe", and a repeat would count towards the next rotation.
+        if self.young.contains_hash(hash) {
+            return false;
         }
-        let new = self.young.insert_hash(hash);
-        new && !self.old.contains_hash(hash)
+        let new = !self.old.contains_hash(hash);
+        if self.young.len() >= self.young.capacity() {
+            self.rotate();
+        }
+        self.young.insert_hash(hash);
+        new
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
         for &hash in hashes {
             self.insert_hash(hash);
         }
+    }
+
+    fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+impl<K: Key> Extend<K> for Window {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        crate::filter::extend(self, keys);
     }
 }
