@@ -8,14 +8,17 @@ extern crate alloc;
 #[doc = include_str!("../../../README.md")]
 struct RepositoryReadme;
 
+#[macro_use]
+mod arch;
 mod balance;
-mod batch;
 mod block;
 mod error;
 mod filter;
 mod format;
 pub mod inspect;
+mod kernel;
 mod key;
+mod memory;
 mod named;
 mod overflow;
 #[cfg(feature = "std")]
@@ -24,8 +27,6 @@ mod placement;
 mod search;
 #[cfg(feature = "serde")]
 mod serde;
-mod simd;
-mod storage;
 pub mod summary;
 pub mod table;
 
@@ -40,7 +41,7 @@ pub use filter::{Shareable, Shared};
 pub use format::Mapped;
 pub use format::{FORMAT_VERSION, Header, Kind, image_len};
 pub use key::{HashId, Key, KeyHasher};
+pub use memory::Owned;
 pub use overflow::Overflow;
 pub use placement::Scheme;
-pub use storage::Owned;
 pub use tamis_theory::Prediction;

@@ -106,8 +106,8 @@ impl Division {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Scalar;
     use crate::block::bloom::{BlockProbe, Count, Probes};
-    use crate::simd::Scalar;
     use proptest::prelude::*;
 
     proptest! {

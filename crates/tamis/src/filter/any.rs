@@ -15,7 +15,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
 use crate::key::{Key, KeyHasher};
-use crate::storage::Owned;
+use crate::memory::Owned;
 
 /// A filter of any kind, for instance out of a file.
 ///

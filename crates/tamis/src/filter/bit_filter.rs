@@ -2,19 +2,19 @@
 //! the bits that it sets.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 use core::ops::Range;
 
 use tamis_theory::Prediction;
 
+use super::bit_kernels::{self, BitStore};
 use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
-use crate::batch::{self, Round, SMALL_CACHE, Staged, Step, Updated};
-use crate::block::bloom::{ANY, BlockProbe, FillHistogram};
+use crate::arch::{Hint as _, L1};
+use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::kernel::KernelFns;
 use crate::key::KeyHasher;
-use crate::simd::{Backend, Chosen, LookUp, Task, dispatch, prefetch};
-use crate::storage::{Alone, Behind, Memory, Owned, blocks_from};
+use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 
 /// The shape of an array of Bloom blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,9 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     const THEORY: Theory;
     #[doc(hidden)]
     type Probe: BlockProbe;
+    /// Whether a key has one part in every geometry.
+    #[doc(hidden)]
+    const IS_SINGLE: bool = false;
 
     #[doc(hidden)]
     fn new(geometry: Geometry) -> Self;
@@ -169,7 +172,6 @@ macro_rules! by_size {
         }
     };
 }
-#[cfg(feature = "std")]
 pub(super) use by_size;
 
 /// A filter of the Bloom family, wrapped by [`Bloom`](crate::Bloom),
@@ -183,9 +185,9 @@ pub struct BitFilter<L: Layout, D = Owned> {
     /// Where the blocks are in `data`. In a filter that came from bytes
     /// `data` is the whole file, and this starts behind its header.
     pub(super) payload: Range<usize>,
-    /// How many blocks `data` would have in front of the first one.
-    before: u64,
-    look_up: Chosen<Self>,
+    /// Size of the header in blocks.
+    pub(super) header_blocks: u64,
+    fns: KernelFns<Self, L>,
 }
 
 impl<L: Layout> BitFilter<L> {
@@ -209,22 +211,15 @@ impl<L: Layout> BitFilter<L> {
         data: Owned,
     ) -> Self {
         let payload = 0..data.as_ref().len();
-        let look_up = choose::<_, _, Alone>(&layout);
-        Self { layout, hasher, counts, data, payload, before: 0, look_up }
+        let fns = bit_kernels::select::<_, _, WholeBuffer>(&layout);
+        let header_blocks = 0;
+        Self { layout, hasher, counts, data, payload, header_blocks, fns }
     }
 
     /// The blocks, to be changed.
-    #[cfg(feature = "std")]
-    pub(crate) fn split_mut(&mut self) -> (&L, &mut u64, &mut [u8]) {
-        let Self { layout, counts, data, .. } = self;
-        (layout, &mut counts.items, data.as_mut())
-    }
-
-    #[inline(always)]
-    fn blocks_mut<const BYTES: usize>(&mut self) -> Blocks<'_, L, BYTES> {
-        // Lines: what is cast from them needs no test.
-        let blocks = bytemuck::cast_slice_mut(self.data.lines_mut());
-        Blocks { layout: self.layout, first: 0, blocks }
+    fn store(data: &mut Owned) -> BitStore<'_> {
+        let blocks = BlocksMut { first: 0, bytes: data.as_mut() };
+        BitStore { blocks, part: None }
     }
 
     /// Inserts the hashes that `hash` makes of `chunks`, on several threads.
@@ -244,133 +239,12 @@ impl<L: Layout> BitFilter<L> {
             });
             return;
         }
-        let (&layout, items, blocks) = self.split_mut();
-        let inserted = by_size!(layout, BYTES => {
-            let array = Bits::<L, BYTES>(layout);
-            crate::parallel::insert(array, blocks, chunks, threads, hash)
-        });
-        *items = items.saturating_add(inserted);
-    }
-}
-
-/// The blocks of a filter, to be filled on several threads.
-#[cfg(feature = "std")]
-#[derive(Clone, Copy)]
-struct Bits<L, const BYTES: usize>(L);
-
-#[cfg(feature = "std")]
-impl<L: Layout, const BYTES: usize> crate::parallel::Divided
-    for Bits<L, BYTES>
-{
-    fn blocks(&self) -> u64 {
-        self.0.geometry().blocks
-    }
-
-    fn block_bytes(&self) -> usize {
-        BYTES
-    }
-
-    #[inline(always)]
-    fn parts(&self) -> u32 {
-        self.0.parts()
-    }
-
-    #[inline(always)]
-    fn block(&self, hash: u64, part: u32) -> u64 {
-        self.0.part::<BYTES>(hash, part).0
-    }
-
-    fn apply(&self, first: u64, range: &mut [u8], part: u32, hashes: &[u64]) {
-        let blocks = bytemuck::cast_slice_mut(range);
-        let blocks = Blocks::<L, BYTES> { layout: self.0, first, blocks };
-        dispatch(Apply(PartOf { blocks, part }, hashes));
-    }
-}
-
-/// Blocks to be changed.
-struct Blocks<'a, L, const BYTES: usize> {
-    layout: L,
-    /// The number of the first.
-    first: u64,
-    blocks: &'a mut [[u8; BYTES]],
-}
-
-impl<L: Layout, const BYTES: usize> Blocks<'_, L, BYTES> {
-    #[inline(always)]
-    fn prefetch(&self, hash: u64, part: u32) {
-        let (block, _) = self.layout.part::<BYTES>(hash, part);
-        let place = (block - self.first) as usize * BYTES;
-        prefetch::<false>(self.blocks.as_flattened(), place);
-    }
-
-    /// Sets the bits of a part; whether one of them was clear.
-    #[inline(always)]
-    fn set<B: Backend>(&mut self, backend: B, hash: u64, part: u32) -> bool {
-        let (block, probe) = self.layout.part::<BYTES>(hash, part);
-        let block = &mut self.blocks[(block - self.first) as usize];
-        probe.set_missing(backend, block)
-    }
-
-    /// Sets the bits of a key; whether one of them was clear.
-    #[inline(always)]
-    fn insert<B: Backend>(&mut self, backend: B, hash: u64) -> bool {
-        let mut new = false;
-        for part in 0..self.layout.parts() {
-            new |= self.set(backend, hash, part);
-        }
-        new
-    }
-}
-
-/// Blocks that get keys, whole.
-impl<L: Layout, const BYTES: usize> Updated for Blocks<'_, L, BYTES> {
-    type Item = u64;
-
-    #[inline(always)]
-    fn prefetch(&self, &hash: &u64) {
-        for part in 0..self.layout.parts() {
-            self.prefetch(hash, part);
-        }
-    }
-
-    #[inline(always)]
-    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
-        self.insert(backend, hash);
-    }
-}
-
-/// Blocks that get one of the parts of keys.
-#[cfg(feature = "std")]
-struct PartOf<'a, L, const BYTES: usize> {
-    blocks: Blocks<'a, L, BYTES>,
-    part: u32,
-}
-
-#[cfg(feature = "std")]
-impl<L: Layout, const BYTES: usize> Updated for PartOf<'_, L, BYTES> {
-    type Item = u64;
-
-    #[inline(always)]
-    fn prefetch(&self, &hash: &u64) {
-        self.blocks.prefetch(hash, self.part);
-    }
-
-    #[inline(always)]
-    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
-        self.blocks.set(backend, hash, self.part);
-    }
-}
-
-/// Many updates.
-struct Apply<'a, U: Updated>(U, &'a [U::Item]);
-
-impl<U: Updated> Task for Apply<'_, U> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) {
-        let Self(mut updated, items) = self;
-        batch::update_all(backend, &mut updated, items);
+        let Self { layout, counts, data, fns, .. } = self;
+        let blocks = bit_kernels::ParallelBlocks { layout: *layout, fns };
+        let bytes = data.as_mut();
+        let inserted =
+            crate::parallel::insert(blocks, bytes, chunks, threads, hash);
+        counts.items = counts.items.saturating_add(inserted);
     }
 }
 
@@ -390,9 +264,9 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let layout = L::new(geometry);
         Ok(Self {
-            // Whole blocks: all sections of a file begin at whole lines.
-            before: (payload.start / geometry.block_bytes()) as u64,
-            look_up: choose::<_, _, Behind>(&layout),
+            // Exact: every section begins at a multiple of the block size.
+            header_blocks: (payload.start / geometry.block_bytes()) as u64,
+            fns: bit_kernels::select::<_, _, AfterHeader>(&layout),
             layout,
             hasher: header.hasher,
             counts: header.counts,
@@ -410,14 +284,6 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     #[inline(always)]
     fn blocks(&self) -> &[u8] {
         &self.data.as_ref()[self.payload.clone()]
-    }
-
-    #[inline(always)]
-    fn view<const BYTES: usize, const GROUPS: u32>(
-        &self,
-    ) -> View<'_, L, BYTES, GROUPS> {
-        let blocks = blocks_from(self.data.as_ref(), self.payload.start);
-        View { layout: self.layout, blocks }
     }
 
     /// The standard error of the estimated number of different keys, at the
@@ -452,163 +318,6 @@ pub(super) fn must_match_layout<L: Layout>(
     )
 }
 
-/// The blocks with their layout: what a lookup needs and nothing else. In
-/// each part there are so many groups of eight bits, or any number if it
-/// is [`ANY`].
-#[derive(Clone, Copy)]
-struct View<'a, L, const BYTES: usize, const GROUPS: u32> {
-    layout: L,
-    blocks: &'a [[u8; BYTES]],
-}
-
-impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> Staged
-    for View<'a, L, BYTES, GROUPS>
-{
-    /// What a second-level cache holds: some forty instructions a key, so
-    /// that six keys are on their way at any time. To ask for blocks would
-    /// be a third of the time.
-    const UNASKED: usize = SMALL_CACHE;
-    const CACHED: usize = SMALL_CACHE;
-
-    type First = Part<'a, L, BYTES, GROUPS, true>;
-    type Later = Part<'a, L, BYTES, GROUPS, false>;
-
-    #[inline(always)]
-    fn bytes(&self) -> usize {
-        size_of_val(self.blocks)
-    }
-
-    #[inline(always)]
-    fn first(&self) -> Self::First {
-        Part { view: *self, part: 0 }
-    }
-
-    #[inline(always)]
-    fn later(&self, part: u32) -> Self::Later {
-        Part { view: *self, part }
-    }
-
-    #[inline(always)]
-    fn is_one_round(&self) -> bool {
-        self.layout.parts() == 1
-    }
-}
-
-/// The round that looks at one part of each key. Which one the `FIRST` is
-/// need not be asked at each of them.
-#[derive(Clone, Copy)]
-struct Part<'a, L, const BYTES: usize, const GROUPS: u32, const FIRST: bool> {
-    view: View<'a, L, BYTES, GROUPS>,
-    part: u32,
-}
-
-impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
-    Part<'_, L, BYTES, GROUPS, FIRST>
-{
-    #[inline(always)]
-    fn number(&self) -> u32 {
-        if FIRST { 0 } else { self.part }
-    }
-}
-
-/// A part of a key in a batch.
-#[derive(Clone, Copy)]
-struct Plan<'a, K, const BYTES: usize> {
-    block: &'a [u8; BYTES],
-    kept: K,
-}
-
-impl<K: Default, const BYTES: usize> Default for Plan<'_, K, BYTES> {
-    fn default() -> Self {
-        Self { block: &[0; BYTES], kept: K::default() }
-    }
-}
-
-impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
-    Round for Part<'a, L, BYTES, GROUPS, FIRST>
-{
-    type Plan = Plan<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
-    type Many = Self;
-
-    #[inline(always)]
-    fn for_many(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn plan(&self, hash: u64) -> Self::Plan {
-        let View { layout, blocks } = self.view;
-        let (block, probe) = layout.part::<BYTES>(hash, self.number());
-        Plan { block: &blocks[block as usize], kept: probe.kept() }
-    }
-
-    #[inline(always)]
-    fn ask<const CACHED: bool>(&self, _: u64, plan: Self::Plan) {
-        prefetch::<CACHED>(plan.block, 0);
-    }
-
-    #[inline(always)]
-    fn step<B: Backend>(
-        &self,
-        backend: B,
-        hash: u64,
-        plan: Self::Plan,
-    ) -> Step {
-        let layout = self.view.layout;
-        let part = self.number();
-        let probe = layout.again::<BYTES>(hash, part, plan.kept);
-        if !probe.covered::<_, GROUPS>(backend, plan.block) {
-            Step::No
-        } else if part + 1 < layout.parts() {
-            Step::Next
-        } else {
-            Step::Yes
-        }
-    }
-}
-
-/// The single lookup in filters of such a layout.
-fn choose<L: Layout, D, M: Memory<D>>(layout: &L) -> Chosen<BitFilter<L, D>> {
-    by_size!(layout, BYTES => match layout.groups() {
-        1 => Chosen::new::<InBlocks<M, BYTES, 1>>(),
-        2 => Chosen::new::<InBlocks<M, BYTES, 2>>(),
-        _ => Chosen::new::<InBlocks<M, BYTES, ANY>>(),
-    })
-}
-
-/// A single lookup, in blocks of this size, with so many groups of bits in
-/// every part.
-struct InBlocks<M, const BYTES: usize, const GROUPS: u32>(PhantomData<M>);
-
-impl<L, D, M, const BYTES: usize, const GROUPS: u32> LookUp<BitFilter<L, D>>
-    for InBlocks<M, BYTES, GROUPS>
-where
-    L: Layout,
-    M: Memory<D>,
-{
-    #[inline(always)]
-    fn look_up<B: Backend>(
-        filter: &BitFilter<L, D>,
-        backend: B,
-        hash: u64,
-    ) -> bool {
-        let layout = filter.layout;
-        for part in 0..layout.parts() {
-            let (block, probe) = layout.part::<BYTES>(hash, part);
-            let (data, before) = (&filter.data, filter.before);
-            let Some(block) = M::block::<BYTES>(data, before, block) else {
-                // Not in a filter that was checked; and a branch to a panic
-                // would take registers from all lookups.
-                return true;
-            };
-            if !probe.covered::<_, GROUPS>(backend, block) {
-                return false;
-            }
-        }
-        true
-    }
-}
-
 impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
     fn kind(&self) -> Kind {
         L::KIND
@@ -621,27 +330,12 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.look_up.look_up(self, hash)
+        self.fns.contains(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_same_length(hashes.len(), found.len());
-        by_size!(self.layout, BYTES => {
-            match self.layout.groups() {
-                1 => {
-                    let view = self.view::<BYTES, 1>();
-                    batch::contains_all(view, hashes, found);
-                }
-                2 => {
-                    let view = self.view::<BYTES, 2>();
-                    batch::contains_all(view, hashes, found);
-                }
-                _ => {
-                    let view = self.view::<BYTES, ANY>();
-                    batch::contains_all(view, hashes, found);
-                }
-            }
-        });
+        self.fns.contains_batch(&self.layout, self.blocks(), hashes, found);
     }
 
     /// At most two blocks: a miss in a standard filter reads two on
@@ -653,7 +347,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
                 let (block, _) = self.layout.part::<BYTES>(hash, part);
                 // Blocks are in memory, so their offsets fit a usize.
                 let offset = self.payload.start + block as usize * BYTES;
-                prefetch::<true>(self.data.as_ref(), offset);
+                L1::prefetch(self.data.as_ref(), offset);
             }
         });
     }
@@ -727,30 +421,15 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 impl<L: Layout> FilterMut for BitFilter<L> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        // Two words in registers, as in lookups.
-        struct One<'a, L: Layout>(&'a mut BitFilter<L>, u64);
-        impl<L: Layout> Task for One<'_, L> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(filter, hash) = self;
-                let items = &mut filter.counts.items;
-                *items = items.saturating_add(1);
-                by_size!(filter.layout, BYTES => {
-                    filter.blocks_mut::<BYTES>().insert(backend, hash)
-                })
-            }
-        }
-        dispatch(One(self, hash))
+        let Self { layout, counts, data, fns, .. } = self;
+        counts.items = counts.items.saturating_add(1);
+        fns.insert(layout, Self::store(data), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        let items = &mut self.counts.items;
-        *items = items.saturating_add(hashes.len() as u64);
-        by_size!(self.layout, BYTES => {
-            dispatch(Apply(self.blocks_mut::<BYTES>(), hashes));
-        });
+        let Self { layout, counts, data, fns, .. } = self;
+        counts.items = counts.items.saturating_add(hashes.len() as u64);
+        fns.insert_batch(layout, Self::store(data), hashes);
     }
 
     fn clear(&mut self) {

@@ -56,6 +56,7 @@ impl Layout for BlockedLayout {
         best: blocked::best,
         for_fpr: blocked::for_fpr,
     };
+    const IS_SINGLE: bool = true;
     type Probe = Probes;
 
     fn new(geometry: Geometry) -> Self {

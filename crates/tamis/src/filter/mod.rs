@@ -3,6 +3,7 @@
 mod any;
 mod balanced;
 mod bit_filter;
+mod bit_kernels;
 mod blocked;
 mod bloom;
 mod bloom_kind;

@@ -16,7 +16,7 @@ use crate::block::bloom::BlockProbe;
 use crate::error::Result;
 use crate::format::Counts;
 use crate::key::{Key, KeyHasher};
-use crate::storage::{Line, Owned};
+use crate::memory::{Line, Owned};
 
 /// Filters that can be [`Shared`]: the Bloom kinds. Sealed.
 ///

@@ -8,7 +8,6 @@
 mod admission;
 mod pair;
 mod proposals;
-mod range;
 mod scattered;
 mod scheme;
 mod single;
@@ -16,7 +15,6 @@ mod single;
 pub(crate) use admission::{Admission, ticket, ticket_stream};
 pub(crate) use pair::Pair;
 pub(crate) use proposals::{BlockRange, MAX_CHOICES, Proposals, other_stream};
-pub(crate) use range::Range;
 pub(crate) use scattered::Scattered;
 pub use scheme::Scheme;
 pub(crate) use single::Single;

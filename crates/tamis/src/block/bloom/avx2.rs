@@ -1,9 +1,9 @@
 //! Eight positions at once with AVX2.
 //!
-//! The block is two registers of eight 32-bit words. A position's upper
-//! bits name the word, fetched for all eight lanes by one permutation per
-//! register; its lower five bits make the mask. Gather instructions would do
-//! the same from memory, but cost eight loads each.
+//! The block is two registers of eight 32-bit words. The upper bits of a
+//! position select the word, fetched for all eight lanes by one permutation
+//! per register; its lower five bits make the mask. A gather instruction
+//! would cost eight loads.
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
@@ -14,77 +14,63 @@ use core::arch::x86_64::{
     _mm256_sllv_epi32, _mm256_srli_epi32,
 };
 
-use super::Probes;
 use super::groups::{self, Groups};
-use super::scalar::{look_and_set, set_one_by_one};
-use crate::simd::Avx2;
+use super::scalar::{set_one_by_one, test_and_set};
+use super::{Ops, Probes};
+use crate::arch::Avx2;
 
-/// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
-#[inline(always)]
-pub(crate) fn all_set<const GROUPS: u32>(
-    proof: Avx2,
-    block: &[u8],
-    probes: Probes,
-) -> bool {
-    groups::all_set::<_, GROUPS>(proof, block, probes)
-}
-
-impl Groups for Avx2 {
+impl Ops for Avx2 {
     #[inline(always)]
-    fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
-        group_set(self, block, probes, group)
+    fn all_set<const GROUPS: u32>(self, block: &[u8], probes: Probes) -> bool {
+        groups::all_set::<_, GROUPS>(self, block, probes)
+    }
+
+    #[inline(always)]
+    fn set_all(self, block: &mut [u8], probes: Probes) {
+        set_one_by_one(block, probes);
+    }
+
+    #[inline(always)]
+    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool {
+        test_and_set(self, block, probes)
     }
 }
 
-/// [`Backend::set_all`](crate::simd::Backend::set_all) for this processor.
-#[inline(always)]
-pub(crate) fn set_all(_proof: Avx2, block: &mut [u8], probes: Probes) {
-    set_one_by_one(block, probes);
-}
-
-/// [`Backend::set_missing`](crate::simd::Backend::set_missing) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn set_missing(
-    proof: Avx2,
-    block: &mut [u8],
-    probes: Probes,
-) -> bool {
-    look_and_set(proof, block, probes)
-}
-
-/// Whether the `group`-th eight positions are set, or what there is of them.
-#[inline(always)]
-fn group_set(proof: Avx2, block: &[u8], probes: Probes, group: u32) -> bool {
-    let [a, b] = probes.words(group);
-    let wanted = groups::wanted(proof, probes.count, group);
-    // SAFETY: `proof` says that AVX2 is there.
-    unsafe {
-        let at = positions(a, b, probes.bits);
-        if let Ok(wide) = block.try_into() {
-            covers_512(wide, at, wanted)
-        } else if let Ok(narrow) = block.try_into() {
-            covers_256(narrow, at, wanted)
-        } else {
-            false
+impl Groups for Avx2 {
+    /// Tests one position per 32-bit lane.
+    #[inline(always)]
+    fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
+        let [a, b] = probes.words(group);
+        let wanted = groups::wanted(self, probes.count, group);
+        // SAFETY: `self` proves AVX2.
+        unsafe {
+            let at = positions(a, b, probes.bits);
+            if let Ok(wide) = block.try_into() {
+                covers_512(wide, at, wanted)
+            } else if let Ok(narrow) = block.try_into() {
+                covers_256(narrow, at, wanted)
+            } else {
+                false
+            }
         }
     }
 }
 
-/// The eight positions of a group, one a lane.
+/// The eight positions of a group, one per lane.
 ///
 /// # Safety
 ///
 /// The processor must have AVX2.
 #[inline(always)]
 pub(super) unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
-    // SAFETY: AVX2 by this function's contract. The casts keep all bits:
-    // the intrinsics happen to take signed words, and `bits` is at most 512.
+    // SAFETY: AVX2 by this function's contract. The casts keep all bits: the
+    // intrinsics take signed words, and `bits <= 512`.
     unsafe {
         let fields = _mm_set_epi64x(b as i64, a as i64);
         let scale = _mm_set1_epi16(bits as i16);
         let scaled: __m128i;
-        // The intrinsic is compiled to five instructions.
+        // LLVM compiles the intrinsic `_mm_mulhi_epu16` to five instructions
+        // here.
         core::arch::asm!(
             "vpmulhuw {scaled}, {fields}, {scale}",
             scaled = lateout(xmm_reg) scaled,
@@ -96,12 +82,12 @@ pub(super) unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
     }
 }
 
-/// Whether the first `count` lanes have a one at their positions, in the
-/// words found for them.
+/// Whether each lane of `wanted` has a one at its position in the word found
+/// for it.
 ///
-/// The bits move to the top of their lanes, from where one instruction
-/// takes them all: masks to compare with would need one more vector, and a
-/// step to leave out the lanes past `count`.
+/// Shifts the bits to the top of their lanes, from where one instruction
+/// collects them: a comparison with masks would need one more vector and a
+/// step to ignore the unused lanes.
 ///
 /// # Safety
 ///

@@ -1,13 +1,13 @@
 //! Eight positions at once with AVX-512, in lanes of 32 bits.
 //!
-//! One permutation of the whole block brings the word of each position into
-//! its lane, one rotation the bit to the lane's end. Both take as many bits
-//! of a position as they need and ignore the others, so that positions are
-//! only shifted, not cut out.
+//! One permutation of the whole block moves the word of each position into
+//! its lane, one rotation moves the bit to the end of the lane. Both ignore
+//! the bits of a position that they do not need, so positions are shifted and
+//! not masked.
 //!
-//! Registers of 256 bits and not of 512, although a block would be one of
-//! these: three units execute what is done in them, and not two, of which
-//! multiplications need one, too.
+//! Lookups use 256-bit registers although a block fits one of 512 bits: three
+//! execution ports take 256-bit operations, two take 512-bit ones, and one of
+//! these two also executes the multiplications.
 #![expect(unsafe_code, reason = "vector intrinsics")]
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
@@ -22,54 +22,70 @@ use core::arch::x86_64::{
 };
 
 use super::groups::{self, Groups};
-use super::scalar::{look_and_set, set_one_by_one};
-use super::{LANES, Probes, avx2};
-use crate::simd::Avx512;
+use super::scalar::{set_one_by_one, test_and_set};
+use super::{LANES, Ops, Probes, avx2};
+use crate::arch::Avx512;
 
-/// [`Backend::all_set`](crate::simd::Backend::all_set) for this processor.
-#[inline(always)]
-pub(crate) fn all_set<const GROUPS: u32>(
-    proof: Avx512,
-    block: &[u8],
-    probes: Probes,
-) -> bool {
-    groups::all_set::<_, GROUPS>(proof, block, probes)
-}
-
-impl Groups for Avx512 {
+impl Ops for Avx512 {
     #[inline(always)]
-    fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
-        group_set(self, block, probes, group)
+    fn all_set<const GROUPS: u32>(self, block: &[u8], probes: Probes) -> bool {
+        groups::all_set::<_, GROUPS>(self, block, probes)
+    }
+
+    #[inline(always)]
+    fn set_all(self, block: &mut [u8], probes: Probes) {
+        match <&mut [u8; 64]>::try_from(&mut *block) {
+            Ok(wide) => put(self, wide, with_all(self, wide, probes)),
+            Err(_) => set_one_by_one(block, probes),
+        }
+    }
+
+    /// Compares the block with and without the new bits; a test followed by a
+    /// conditional write would compute the positions twice.
+    #[inline(always)]
+    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool {
+        let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) else {
+            return test_and_set(self, block, probes);
+        };
+        let new = with_all(self, wide, probes);
+        // SAFETY: `self` proves AVX-512F.
+        let differs =
+            unsafe { _mm512_cmpneq_epi64_mask(new, line(self, wide)) };
+        if differs != 0 {
+            put(self, wide, new);
+        }
+        differs != 0
     }
 }
 
-/// Whether the `group`-th eight positions are set, or what there is of them.
-#[inline(always)]
-fn group_set(proof: Avx512, block: &[u8], probes: Probes, group: u32) -> bool {
-    let at = positions(proof, block.len(), probes, group);
-    let Some(found) = words(proof, block, at.word) else { return false };
-    // SAFETY: `proof` says that AVX2 and AVX-512VL are there.
-    let zeros = unsafe {
-        let found = _mm256_rorv_epi32(found, at.bit);
-        let one = _mm256_set1_epi32(1);
-        _mm256_mask_testn_epi32_mask(at.wanted as u8, found, one)
-    };
-    zeros == 0
+impl Groups for Avx512 {
+    /// Tests one position per 32-bit lane.
+    #[inline(always)]
+    fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
+        let at = positions(self, block.len(), probes, group);
+        let Some(found) = words(self, block, at.word) else { return false };
+        // SAFETY: `self` proves AVX2 and AVX-512VL.
+        let zeros = unsafe {
+            let found = _mm256_rorv_epi32(found, at.bit);
+            let one = _mm256_set1_epi32(1);
+            _mm256_mask_testn_epi32_mask(at.wanted as u8, found, one)
+        };
+        zeros == 0
+    }
 }
 
-/// Eight positions of a block, one a lane.
+/// Eight positions of a block, one per lane.
 #[derive(Clone, Copy)]
 struct Positions {
-    /// The word of 32 bits; only the lowest four bits count, or three.
+    /// Index of the 32-bit word, in the lowest 4 bits (3 for 32-byte blocks).
     word: __m256i,
-    /// The bit in it, of which only the lowest five count; those above them
-    /// are the word.
+    /// Index of the bit inside the word, in the lowest 5 bits.
     bit: __m256i,
-    /// The lanes of positions that are there.
+    /// Mask of the lanes in use.
     wanted: u32,
 }
 
-/// The `group`-th eight positions in a block of so many bytes.
+/// The `group`-th eight positions in a block of `bytes` bytes.
 #[inline(always)]
 fn positions(
     proof: Avx512,
@@ -78,12 +94,12 @@ fn positions(
     group: u32,
 ) -> Positions {
     let [a, b] = probes.words(group);
-    // SAFETY: `proof` says that AVX2 is there. The casts keep all bits: the
-    // intrinsics happen to take signed words.
+    // SAFETY: `proof` proves AVX2. The casts keep all bits: the intrinsics
+    // take signed words.
     unsafe {
         let wanted = groups::wanted(proof, probes.count, group);
         let fields = _mm_set_epi64x(b as i64, a as i64);
-        // To scale by a power of two is to shift each field by less.
+        // Scaling by a power of two is a shorter shift of each field.
         let (word, bit) = match (bytes, probes.bits) {
             (64, 512) => {
                 let fields = _mm256_cvtepu16_epi32(fields);
@@ -104,11 +120,11 @@ fn positions(
     }
 }
 
-/// These words of a whole block, or of half of one.
+/// The words `which` of a block of 64 or 32 bytes.
 #[inline(always)]
 fn words(_proof: Avx512, block: &[u8], which: __m256i) -> Option<__m256i> {
-    // SAFETY: `_proof` says that AVX2 and AVX-512VL are there; unaligned
-    // loads of 32 bytes inside those of an array of that length.
+    // SAFETY: `_proof` proves AVX2 and AVX-512VL; unaligned loads of 32 bytes
+    // inside arrays of 64 or 32.
     unsafe {
         if let Ok(wide) = <&[u8; 64]>::try_from(block) {
             let lower = _mm256_loadu_si256(wide.as_ptr().cast());
@@ -121,38 +137,6 @@ fn words(_proof: Avx512, block: &[u8], which: __m256i) -> Option<__m256i> {
             None
         }
     }
-}
-
-/// [`Backend::set_all`](crate::simd::Backend::set_all) for this processor.
-#[inline(always)]
-pub(crate) fn set_all(proof: Avx512, block: &mut [u8], probes: Probes) {
-    match <&mut [u8; 64]>::try_from(&mut *block) {
-        Ok(wide) => put(proof, wide, with_all(proof, wide, probes)),
-        Err(_) => set_one_by_one(block, probes),
-    }
-}
-
-/// [`Backend::set_missing`](crate::simd::Backend::set_missing) for this
-/// processor.
-///
-/// Not a test and then, perhaps, the bits: what they make of the block is
-/// compared with it.
-#[inline(always)]
-pub(crate) fn set_missing(
-    proof: Avx512,
-    block: &mut [u8],
-    probes: Probes,
-) -> bool {
-    let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) else {
-        return look_and_set(proof, block, probes);
-    };
-    let new = with_all(proof, wide, probes);
-    // SAFETY: `proof` says that AVX-512F is there.
-    let differs = unsafe { _mm512_cmpneq_epi64_mask(new, line(proof, wide)) };
-    if differs != 0 {
-        put(proof, wide, new);
-    }
-    differs != 0
 }
 
 /// A block with all positions set.
@@ -168,26 +152,26 @@ fn with_all(proof: Avx512, block: &[u8; 64], probes: Probes) -> __m512i {
     words
 }
 
-/// A block with eight positions set, or those that are there.
+/// A block with the positions of one group set.
 ///
-/// Each is brought to all lanes, of which it sets a bit in one: a shift by
-/// 32 and more, or by a negative number, leaves nothing.
+/// Broadcasts each position to all 16 lanes, where it sets a bit in one: a
+/// shift by 32 or more, or by a negative number, gives zero.
 #[inline(always)]
 fn with_group(_proof: Avx512, words: __m512i, at: Positions) -> __m512i {
     let mut places = [0u32; LANES as usize];
-    // SAFETY: `_proof` says that AVX2 and AVX-512VL are there; an unaligned
-    // store of the 32 bytes of `places`.
+    // SAFETY: `_proof` proves AVX2 and AVX-512VL; an unaligned store of the
+    // 32 bytes of `places`.
     unsafe {
-        // Those that are not there are behind the block.
+        // Unused lanes get a position outside the block.
         let none = _mm256_set1_epi32(-1);
         let place = _mm256_and_si256(at.bit, _mm256_set1_epi32(511));
         let place = _mm256_mask_mov_epi32(none, at.wanted as u8, place);
         _mm256_storeu_si256(places.as_mut_ptr().cast(), place);
     }
-    // From memory a number comes into all lanes by itself; from a register
-    // it would take the one unit that permutes.
+    // `black_box` keeps `places` in memory: a broadcast from memory needs no
+    // shuffle port, one from a register does.
     let [a, b, c, d, e, f, g, h] = core::hint::black_box(places);
-    // SAFETY: `_proof` says that AVX-512F is there.
+    // SAFETY: `_proof` proves AVX-512F.
     unsafe {
         let lanes = _mm512_setr_epi32(
             0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416,
@@ -208,14 +192,14 @@ fn with_group(_proof: Avx512, words: __m512i, at: Positions) -> __m512i {
 
 #[inline(always)]
 fn line(_proof: Avx512, block: &[u8; 64]) -> __m512i {
-    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load of the
-    // 64 bytes of `block`.
+    // SAFETY: `_proof` proves AVX-512F; an unaligned load of the 64 bytes of
+    // `block`.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
 #[inline(always)]
 fn put(_proof: Avx512, block: &mut [u8; 64], words: __m512i) {
-    // SAFETY: `_proof` says that AVX-512F is there; an unaligned store of
-    // the 64 bytes of `block`.
+    // SAFETY: `_proof` proves AVX-512F; an unaligned store of the 64 bytes of
+    // `block`.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), words) };
 }

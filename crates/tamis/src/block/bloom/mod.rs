@@ -12,32 +12,32 @@
 //! 2^-32, a floor that shows from 24 bits per key on.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) mod avx2;
+mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
-pub(crate) mod avx512;
+mod avx512;
+mod fill;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod groups;
-pub(crate) mod scalar;
+mod ops;
+mod scalar;
 
-use alloc::vec;
-use alloc::vec::Vec;
+pub(crate) use fill::FillHistogram;
+pub(crate) use fill::{ones, power};
+pub(crate) use ops::Ops;
 
 use crate::key::Stream;
-use crate::simd::{Backend, Task, dispatch};
 
-/// Positions made from one pair of words: a group.
+/// Positions in a group: those derived from one pair of words.
 pub(crate) const LANES: u32 = 8;
 
-/// More groups of positions than it pays to know when the code is compiled,
-/// or not the same number everywhere.
+/// A number of groups that is not a compile-time constant.
 pub(crate) const ANY: u32 = u32::MAX;
 
-/// How many positions a key has in a block.
+/// Number of positions of a key in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) all: u32,
-    /// Those among the first [`LANES`], as ones: what a lookup needs of it
-    /// if it has to look at no others, in the form in which it is needed.
+    /// Mask of the lanes of the first group that hold a position.
     pub(crate) first: u32,
 }
 
@@ -52,13 +52,13 @@ impl Count {
     }
 }
 
-/// The bits one key takes in one block.
+/// The positions of one key in one block.
 #[derive(Debug, Clone, Copy)]
 pub struct Probes {
-    /// What the positions are derived from.
+    /// Source of the positions.
     pub(crate) hash: u64,
     pub(crate) count: Count,
-    /// Positions lie below this.
+    /// Upper bound of the positions, exclusive.
     pub(crate) bits: u32,
     /// The words behind the first eight positions.
     pub(crate) first: [u64; 2],
@@ -95,12 +95,11 @@ impl Probes {
     }
 }
 
-/// Something that reads and sets bits in one block.
-///
-/// Public only because the sealed `Layout` names it.
+/// The positions of one key in one block, in whichever form a filter has
+/// them.
 pub trait BlockProbe: Copy {
-    /// What of it takes time to work out: kept in a batch until the block
-    /// is there.
+    /// The part that is expensive to compute, kept in a batch until the block
+    /// has arrived.
     #[doc(hidden)]
     type Kept: Copy + Default;
 
@@ -111,24 +110,24 @@ pub trait BlockProbe: Copy {
     #[doc(hidden)]
     fn for_each_bit(self, f: impl FnMut(u32));
 
-    /// Whether every bit is set in `block`. There are so many groups of
-    /// [`LANES`] bits, the last of them perhaps not full, or [`ANY`] number
-    /// of them.
+    /// Whether every bit is set in `block`. The positions are `GROUPS` groups
+    /// of [`LANES`], the last of them possibly partial, or [`ANY`] number of
+    /// groups.
     #[doc(hidden)]
-    fn covered<B: Backend, const GROUPS: u32>(
+    fn covered<T: Ops, const GROUPS: u32>(
         self,
-        backend: B,
+        token: T,
         block: &[u8],
     ) -> bool;
 
     /// Sets every bit.
     #[doc(hidden)]
-    fn set<B: Backend>(self, backend: B, block: &mut [u8]);
+    fn set<T: Ops>(self, token: T, block: &mut [u8]);
 
-    /// Sets every bit that is not set; whether there was one. A block that
-    /// has all of them is not written to.
+    /// Sets every clear bit. Returns whether one was clear; a block with all
+    /// of them set is not written to.
     #[doc(hidden)]
-    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool;
+    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool;
 }
 
 impl BlockProbe for Probes {
@@ -159,22 +158,22 @@ impl BlockProbe for Probes {
     }
 
     #[inline(always)]
-    fn covered<B: Backend, const GROUPS: u32>(
+    fn covered<T: Ops, const GROUPS: u32>(
         self,
-        backend: B,
+        token: T,
         block: &[u8],
     ) -> bool {
-        backend.all_set::<GROUPS>(block, self)
+        token.all_set::<GROUPS>(block, self)
     }
 
     #[inline(always)]
-    fn set<B: Backend>(self, backend: B, block: &mut [u8]) {
-        backend.set_all(block, self);
+    fn set<T: Ops>(self, token: T, block: &mut [u8]) {
+        token.set_all(block, self);
     }
 
     #[inline(always)]
-    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
-        backend.set_missing(block, self)
+    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool {
+        token.set_missing(block, self)
     }
 }
 
@@ -196,136 +195,32 @@ impl BlockProbe for OneBit {
     }
 
     #[inline(always)]
-    fn covered<B: Backend, const GROUPS: u32>(
-        self,
-        _: B,
-        block: &[u8],
-    ) -> bool {
+    fn covered<T: Ops, const GROUPS: u32>(self, _: T, block: &[u8]) -> bool {
         block[self.0 as usize / 8] >> (self.0 % 8) & 1 != 0
     }
 
     #[inline(always)]
-    fn set<B: Backend>(self, _backend: B, block: &mut [u8]) {
+    fn set<T: Ops>(self, _: T, block: &mut [u8]) {
         block[self.0 as usize / 8] |= 1 << (self.0 % 8);
     }
 
     #[inline(always)]
-    fn set_missing<B: Backend>(self, backend: B, block: &mut [u8]) -> bool {
-        let missing = !self.covered::<B, ANY>(backend, block);
+    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool {
+        let missing = !self.covered::<T, ANY>(token, block);
         if missing {
-            self.set(backend, block);
+            self.set(token, block);
         }
         missing
     }
 }
 
-/// How many blocks have how many bits set: all that is needed to say what a
-/// Bloom kind will answer from the bits it really has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FillHistogram {
-    /// `blocks[x]`: the number of blocks with exactly `x` bits set.
-    pub(crate) blocks: Vec<u64>,
-}
-
-impl FillHistogram {
-    pub(crate) fn of(bytes: &[u8], block_bits: u32) -> Self {
-        struct Count<'a>(&'a [u8], usize);
-        impl Task for Count<'_> {
-            type Output = Vec<u64>;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, _: B) -> Vec<u64> {
-                let Self(bytes, block_bytes) = self;
-                let mut blocks = vec![0; block_bytes * 8 + 1];
-                for block in bytes.chunks_exact(block_bytes) {
-                    blocks[ones(block) as usize] += 1;
-                }
-                blocks
-            }
-        }
-        let block_bytes = block_bits as usize / 8;
-        Self { blocks: dispatch(Count(bytes, block_bytes)) }
-    }
-
-    fn block_bits(&self) -> f64 {
-        (self.blocks.len() - 1) as f64
-    }
-
-    /// Number of blocks.
-    pub(crate) fn total(&self) -> u64 {
-        self.blocks.iter().sum()
-    }
-
-    /// Number of bits set in all blocks together.
-    pub(crate) fn ones(&self) -> u64 {
-        (0..).zip(&self.blocks).map(|(x, n): (u64, _)| x * n).sum()
-    }
-
-    /// The mean of `f(share of bits set)` over all blocks.
-    pub(crate) fn mean(&self, f: impl Fn(f64) -> f64) -> f64 {
-        let sum: f64 = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter(|&(_, &blocks)| blocks > 0)
-            .map(|(x, &n)| n as f64 * f(x as f64 / self.block_bits()))
-            .sum();
-        sum / self.total().max(1) as f64
-    }
-
-    /// The chance that `probes` uniform positions in a uniform block are
-    /// all set.
-    pub(crate) fn pass(&self, probes: u32) -> f64 {
-        self.mean(|fill| power(fill, probes))
-    }
-
-    /// How many uniform throws would have set this many bits: the inverse
-    /// of E\[X\] = B (1 - (1 - 1/B)^throws), block by block, less the bias
-    /// of inverting a mean, (e^x - 1 - x) / 2 throws a block at x throws a
-    /// bit.
-    ///
-    /// A full block only says "at least": it counts as if half a bit were
-    /// left, so that the estimate stays finite and grows with the damage.
-    pub(crate) fn estimated_throws(&self) -> f64 {
-        let bits = self.block_bits();
-        let scale = -1.0 / libm::log1p(-1.0 / bits);
-        let per_block = self.mean(|fill| {
-            let clear = (1.0 - fill).max(0.5 / bits);
-            let per_bit = -libm::log(clear);
-            let bias = 0.5 * (1.0 / clear - 1.0 - per_bit);
-            (scale * per_bit - bias).max(0.0)
-        });
-        per_block * self.total() as f64
-    }
-}
-
-/// `base^exponent`; `core` has no `powi`.
-pub(crate) fn power(base: f64, exponent: u32) -> f64 {
-    (0..exponent).fold(1.0, |product, _| product * base)
-}
-
-/// How many bits of a block are set.
-///
-/// A loop and not an iterator: a closure could become a function of its own,
-/// without the instructions of the backend, and count bit by bit.
-#[inline(always)]
-pub(crate) fn ones(block: &[u8]) -> u32 {
-    let mut ones = 0;
-    for chunk in block.chunks_exact(8) {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        ones += u64::from_le_bytes(word).count_ones();
-    }
-    ones
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Scalar;
+    use crate::arch::Scalar;
     use proptest::prelude::*;
 
-    fn check_backend(backend: impl Backend) {
+    fn check_token(token: impl Ops) {
         proptest!(|(
             hash: u64,
             count in 1u32..=32,
@@ -340,7 +235,7 @@ mod tests {
             let taken = if wide { taken } else { taken % 60 };
             let probes = |hash| Probes::new(hash, Count::new(count), bits - taken);
             for hash in keys {
-                probes(hash).set(backend, block);
+                probes(hash).set(token, block);
             }
             let probes = probes(hash);
             let naive = |block: &[u8]| {
@@ -351,10 +246,10 @@ mod tests {
                 all
             };
             let covered = |block: &[u8]| {
-                let covered = probes.covered::<_, ANY>(backend, block);
+                let covered = probes.covered::<_, ANY>(token, block);
                 let again = match count.div_ceil(LANES) {
-                    1 => probes.covered::<_, 1>(backend, block),
-                    2 => probes.covered::<_, 2>(backend, block),
+                    1 => probes.covered::<_, 1>(token, block),
+                    2 => probes.covered::<_, 2>(token, block),
                     _ => covered,
                 };
                 assert_eq!(covered, again);
@@ -362,9 +257,9 @@ mod tests {
             };
             prop_assert_eq!(covered(block), naive(block));
             let mut again = block.to_vec();
-            let missing = probes.set_missing(backend, &mut again);
+            let missing = probes.set_missing(token, &mut again);
             prop_assert_eq!(missing, !naive(block));
-            probes.set(backend, block);
+            probes.set(token, block);
             prop_assert_eq!(&again[..], &*block);
             prop_assert!(covered(block));
             if let Some(bit) = clear {
@@ -377,14 +272,14 @@ mod tests {
 
     #[test]
     fn scalar_agrees_with_the_definition() {
-        check_backend(Scalar);
+        check_token(Scalar);
     }
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
     fn avx2_agrees_with_the_definition() {
-        match crate::simd::Avx2::new() {
-            Some(backend) => check_backend(backend),
+        match crate::arch::Avx2::new() {
+            Some(token) => check_token(token),
             None => eprintln!("this processor has no AVX2: not tested"),
         }
     }
@@ -392,8 +287,8 @@ mod tests {
     #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
     #[test]
     fn avx512_agrees_with_the_definition() {
-        match crate::simd::Avx512::new() {
-            Some(backend) => check_backend(backend),
+        match crate::arch::Avx512::new() {
+            Some(token) => check_token(token),
             None => eprintln!("this processor has no AVX-512: not tested"),
         }
     }
@@ -440,32 +335,5 @@ mod tests {
         assert!(probes.set_missing(Scalar, &mut block));
         assert!(OneBit(3).set_missing(Scalar, &mut [0; 64]));
         assert!(!OneBit(3).set_missing(Scalar, &mut [0xff; 64]));
-    }
-
-    #[test]
-    fn histogram_counts_blocks() {
-        let mut bytes = [0u8; 192];
-        bytes[0] = 0b111;
-        bytes[64..128].fill(0xff);
-        let wide = FillHistogram::of(&bytes, 512);
-        assert_eq!((wide.blocks[3], wide.blocks[512]), (1, 1));
-        assert_eq!((wide.blocks[0], wide.total(), wide.ones()), (1, 3, 515));
-        let narrow = FillHistogram::of(&bytes, 256);
-        assert_eq!((narrow.blocks[256], narrow.total()), (2, 6));
-        assert!((wide.pass(1) - 515.0 / 1536.0).abs() < 1e-15);
-    }
-
-    #[test]
-    fn throws_are_estimated_from_the_fill() {
-        let mut bytes = vec![0u8; 64 * 1000];
-        let mut hash = 1u64;
-        for _ in 0..30_000 {
-            hash = hash.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-            let at = (Stream::new(63).word(hash) % 1000) as usize * 64;
-            let probes = Probes::new(hash, Count::new(8), 512);
-            probes.set(Scalar, &mut bytes[at..at + 64]);
-        }
-        let throws = FillHistogram::of(&bytes, 512).estimated_throws();
-        assert!((throws / 240_000.0 - 1.0).abs() < 0.005, "{throws}");
     }
 }

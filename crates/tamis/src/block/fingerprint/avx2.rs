@@ -1,4 +1,5 @@
-//! All heads at once, eight planes at once, and ranks by one deposit.
+//! Fingerprint block operations with AVX2 and BMI2: 32 bytes of heads per
+//! comparison, eight planes per comparison, one PDEP per select.
 #![expect(unsafe_code, reason = "vector and bit-deposit intrinsics")]
 
 use core::arch::x86_64::{
@@ -19,102 +20,188 @@ use core::arch::x86_64::{
     _mm256_unpacklo_epi8, _mm256_xor_si256, _mm256_zextsi128_si256, _pdep_u64,
 };
 
-use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails, scalar};
-use crate::simd::{Avx2, Scalar};
+use super::ops::{
+    Heads, LINE, NewEntry, NewHead, Ops, Planes, Tail, TailTables,
+};
+use crate::arch::{Avx2, Scalar};
 
-/// [`Backend::select`](crate::simd::Backend::select) for this processor.
-#[inline(always)]
-pub(crate) fn select(_proof: Avx2, word: u64, ranks: u64) -> u64 {
-    // SAFETY: `_proof` says that BMI2 is there.
-    unsafe { _pdep_u64(ranks, word) }
-}
+impl Ops for Avx2 {
+    const PLANES: u32 = 8;
 
-/// [`Backend::apart`](crate::simd::Backend::apart) for this processor.
-#[inline(always)]
-pub(crate) fn apart(_proof: Avx2, word: u64, gaps: u64) -> u64 {
-    // SAFETY: `_proof` says that BMI2 is there.
-    unsafe { _pdep_u64(word, !gaps) }
-}
+    #[inline(always)]
+    fn deposit(self, bits: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves BMI2.
+        unsafe { _pdep_u64(bits, mask) }
+    }
 
-/// [`Backend::equal_heads`](crate::simd::Backend::equal_heads) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn equal_heads<const BYTES: usize>(
-    proof: Avx2,
-    block: &[u8; BYTES],
-    heads: Heads,
-    among: u64,
-) -> u64 {
-    let upper = half(proof, &block[BYTES - 32..]);
-    // One bit a head, the last head in the highest.
-    let equal = if heads.bits == 8 {
-        let mut equal = equal_bytes(proof, upper, heads.value) << 32;
-        if BYTES == 64 {
-            let lower = half(proof, &block[..32]);
-            equal |= equal_bytes(proof, lower, heads.value);
-        }
-        equal
-    } else {
-        equal_nibbles(proof, upper, heads.value)
-    };
-    // Those of the last entries, to the end; what is behind them is not
-    // among any. (A shift to the right would be by what is missing to 64.)
-    equal.rotate_left(heads.capacity) & among
-}
+    #[inline(always)]
+    fn match_heads<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        heads: Heads,
+        among: u64,
+    ) -> u64 {
+        let upper = half(self, &block[BYTES - 32..]);
+        // One bit a head, the last head in the highest.
+        let equal = if heads.bits == 8 {
+            let mut equal = match_bytes(self, upper, heads.value) << 32;
+            if BYTES == 64 {
+                let lower = half(self, &block[..32]);
+                equal |= match_bytes(self, lower, heads.value);
+            }
+            equal
+        } else {
+            match_nibbles(self, upper, heads.value)
+        };
+        // Those of the last entries, to the end; what is behind them is not
+        // among any. (A shift to the right would be by what is missing to 64.)
+        equal.rotate_left(heads.capacity) & among
+    }
 
-/// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
-/// this processor.
-#[inline(always)]
-pub(crate) fn equal_low_heads<const BYTES: usize>(
-    proof: Avx2,
-    block: &[u8; BYTES],
-    heads: Heads,
-    among: u64,
-) -> u64 {
-    let lower = half(proof, &block[..32]);
-    let equal = equal_nibbles(proof, lower, heads.value);
-    equal.rotate_left(heads.capacity) & among
-}
+    #[inline(always)]
+    fn match_heads_low_half<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        heads: Heads,
+        among: u64,
+    ) -> u64 {
+        let lower = half(self, &block[..32]);
+        let equal = match_nibbles(self, lower, heads.value);
+        equal.rotate_left(heads.capacity) & among
+    }
 
-/// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn equal_placed<const LATER: bool>(
-    proof: Avx2,
-    block: &[u8; LINE],
-    value: u8,
-    among: u64,
-) -> u64 {
-    let bytes = half(proof, &block[if LATER { 24 } else { 32 }..]);
-    // SAFETY: `proof` says that AVX2 is there.
-    let bytes = unsafe {
-        let order = _mm256_setr_epi8(
-            15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13,
-            12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
-        );
-        // The first eight bytes of the reverse order, the third eight, the
-        // second and the fourth: what follows takes half of each lane.
-        let reversed = _mm256_shuffle_epi8(bytes, order);
-        _mm256_permute4x64_epi64::<0b01_11_00_10>(reversed)
-    };
-    let (low, high) = equal_halves(proof, bytes, value);
-    // SAFETY: `proof` says that AVX2 is there.
-    let (first, second) = unsafe {
-        // The upper half of a byte comes first.
-        let first = _mm256_unpacklo_epi8(high, low);
-        let second = _mm256_unpackhi_epi8(high, low);
-        (_mm256_movemask_epi8(first), _mm256_movemask_epi8(second))
-    };
-    // All behind the lowest bit.
-    let first = 2 * u64::from(first as u32) + 1;
-    let equal = first + (u64::from(second as u32) << 33);
-    equal & among
+    #[inline(always)]
+    fn match_heads_reversed<const FROM_SLOT_16: bool>(
+        self,
+        block: &[u8; LINE],
+        value: u8,
+        among: u64,
+    ) -> u64 {
+        let bytes = half(self, &block[if FROM_SLOT_16 { 24 } else { 32 }..]);
+        // SAFETY: `self` proves AVX2.
+        let bytes = unsafe {
+            let order = _mm256_setr_epi8(
+                15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14,
+                13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
+            );
+            // The first eight bytes of the reverse order, the third eight, the
+            // second and the fourth: what follows takes half of each lane.
+            let reversed = _mm256_shuffle_epi8(bytes, order);
+            _mm256_permute4x64_epi64::<0b01_11_00_10>(reversed)
+        };
+        let (low, high) = match_low_and_high(self, bytes, value);
+        // SAFETY: `self` proves AVX2.
+        let (first, second) = unsafe {
+            // The upper half of a byte comes first.
+            let first = _mm256_unpacklo_epi8(high, low);
+            let second = _mm256_unpackhi_epi8(high, low);
+            (_mm256_movemask_epi8(first), _mm256_movemask_epi8(second))
+        };
+        // All behind the lowest bit.
+        let first = 2 * u64::from(first as u32) + 1;
+        let equal = first + (u64::from(second as u32) << 33);
+        equal & among
+    }
+
+    #[inline(always)]
+    fn expand_around(self, word: u64, gaps: u64) -> u64 {
+        // SAFETY: `self` proves BMI2.
+        unsafe { _pdep_u64(word, !gaps) }
+    }
+
+    #[inline(always)]
+    fn insert_head<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        head: NewHead,
+        rest: [u64; 8],
+    ) {
+        let [a, b, c, d, e, f, g, h] = rest;
+        let rest = [four(self, [a, b, c, d]), four(self, [e, f, g, h])];
+        add(self, block, head, rest);
+    }
+
+    #[inline(always)]
+    fn insert_entry<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        entry: NewEntry,
+    ) {
+        let lower = moved_apart(self, block, 0, entry);
+        // SAFETY: `self` proves AVX2.
+        let lower = unsafe {
+            if BYTES == 64 {
+                let index = _mm_cvtsi64_si128(entry.index as i64);
+                let index = _mm256_zextsi128_si256(index);
+                _mm256_blend_epi32::<0b11>(lower, index)
+            } else {
+                let index = _mm_cvtsi32_si128(entry.index as i32);
+                let index = _mm256_zextsi128_si256(index);
+                _mm256_blend_epi32::<0b01>(lower, index)
+            }
+        };
+        let upper = match BYTES {
+            64 => moved_apart(self, block, 32, entry),
+            _ => lower,
+        };
+        add(self, block, entry.head, [lower, upper]);
+    }
+
+    #[inline(always)]
+    fn differing_planes<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        planes: Planes,
+        tail: u64,
+    ) -> u32 {
+        let lower = half(self, &block[..32]);
+        let upper = half(self, &block[BYTES - 32..]);
+        // SAFETY: `self` proves AVX2.
+        let differs = unsafe {
+            // Places are below 2^16 even in planes that are not asked for.
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let stride = _mm256_set1_epi32(planes.stride as i32);
+            let first = _mm256_set1_epi32(planes.first as i32);
+            let place =
+                _mm256_add_epi32(first, _mm256_mullo_epi16(stride, lanes));
+            // The permutation uses three bits of the word index; the fourth
+            // (bit 8 of the place) chooses the register.
+            let word = _mm256_srli_epi32::<5>(place);
+            let mut found = _mm256_permutevar8x32_epi32(lower, word);
+            if BYTES == 64 {
+                let upper = _mm256_permutevar8x32_epi32(upper, word);
+                found = _mm256_castps_si256(_mm256_blendv_ps(
+                    _mm256_castsi256_ps(found),
+                    _mm256_castsi256_ps(upper),
+                    _mm256_castsi256_ps(_mm256_slli_epi32::<23>(place)),
+                ));
+            }
+            // Both the bit found and the bit wanted move to the lane's top.
+            let up = _mm256_andnot_si256(place, _mm256_set1_epi32(31));
+            let found = _mm256_sllv_epi32(found, up);
+            let wanted = _mm256_set1_epi32((tail >> 32) as i32);
+            let wanted = _mm256_sllv_epi32(wanted, lanes);
+            let differs = _mm256_xor_si256(found, wanted);
+            _mm256_movemask_ps(_mm256_castsi256_ps(differs)) as u32
+        };
+        differs & ((1 << planes.count) - 1)
+    }
+
+    #[inline(always)]
+    fn match_tails<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        tables: &TailTables,
+        wanted: Tail,
+    ) -> u64 {
+        Scalar.match_tails(block, tables, wanted)
+    }
 }
 
 /// Which of 32 bytes are equal to `value`.
 #[inline(always)]
-fn equal_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
-    // SAFETY: `_proof` says that AVX2 is there.
+fn match_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
         let value = _mm256_set1_epi8(value as i8);
         let equal = _mm256_cmpeq_epi8(bytes, value);
@@ -122,7 +209,7 @@ fn equal_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// Half bytes in both halves of a byte, with their highest bits inverted.
+/// Half bytes in both nibbles of a byte, with their highest bits inverted.
 static TWICE: [u8; 16] = {
     let mut bytes = [0; 16];
     let mut value = 0;
@@ -135,11 +222,11 @@ static TWICE: [u8; 16] = {
 
 /// Which of 64 half bytes are equal to `value`.
 #[inline(always)]
-fn equal_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
+fn match_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     /// One constant, and one instruction, for both.
     const EVEN: u64 = 0x5555_5555_5555_5555;
-    let (low, high) = equal_halves(proof, bytes, value);
-    // SAFETY: `proof` says that AVX2 and BMI2 are there.
+    let (low, high) = match_low_and_high(proof, bytes, value);
+    // SAFETY: `proof` proves AVX2 and BMI2.
     unsafe {
         let low = _mm256_movemask_epi8(low) as u32;
         let high = _mm256_movemask_epi8(high) as u32;
@@ -147,15 +234,15 @@ fn equal_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// Which lower and which upper halves of 32 bytes are equal to `value`: all
+/// Which lower and which upper nibbles of 32 bytes are equal to `value`: all
 /// bits of such bytes.
 #[inline(always)]
-fn equal_halves(
+fn match_low_and_high(
     _proof: Avx2,
     bytes: __m256i,
     value: u8,
 ) -> (__m256i, __m256i) {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
         // Read from memory into all lanes is one instruction; from a
         // register it would be two, and slow ones.
@@ -167,101 +254,6 @@ fn equal_halves(
         let least = _mm256_set1_epi8(0x90_u8 as i8);
         (_mm256_cmpgt_epi8(least, low), _mm256_cmpgt_epi8(least, high))
     }
-}
-
-/// [`Backend::differing`](crate::simd::Backend::differing) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn differing<const BYTES: usize>(
-    proof: Avx2,
-    block: &[u8; BYTES],
-    planes: Planes,
-    tail: u64,
-) -> u32 {
-    let lower = half(proof, &block[..32]);
-    let upper = half(proof, &block[BYTES - 32..]);
-    // SAFETY: `proof` says that AVX2 is there.
-    let differs = unsafe {
-        // Places are below 2^16 even in planes that are not asked for.
-        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        let stride = _mm256_set1_epi32(planes.stride as i32);
-        let first = _mm256_set1_epi32(planes.first as i32);
-        let place = _mm256_add_epi32(first, _mm256_mullo_epi16(stride, lanes));
-        // The permutation uses three bits of the word index; the fourth
-        // (bit 8 of the place) chooses the register.
-        let word = _mm256_srli_epi32::<5>(place);
-        let mut found = _mm256_permutevar8x32_epi32(lower, word);
-        if BYTES == 64 {
-            let upper = _mm256_permutevar8x32_epi32(upper, word);
-            found = _mm256_castps_si256(_mm256_blendv_ps(
-                _mm256_castsi256_ps(found),
-                _mm256_castsi256_ps(upper),
-                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(place)),
-            ));
-        }
-        // Both the bit found and the bit wanted move to the lane's top.
-        let up = _mm256_andnot_si256(place, _mm256_set1_epi32(31));
-        let found = _mm256_sllv_epi32(found, up);
-        let wanted = _mm256_set1_epi32((tail >> 32) as i32);
-        let wanted = _mm256_sllv_epi32(wanted, lanes);
-        let differs = _mm256_xor_si256(found, wanted);
-        _mm256_movemask_ps(_mm256_castsi256_ps(differs)) as u32
-    };
-    differs & ((1 << planes.count) - 1)
-}
-
-/// [`Backend::equal_tails`](crate::simd::Backend::equal_tails), which this
-/// processor has no permutation for.
-#[inline(always)]
-pub(crate) fn equal_tails<const BYTES: usize>(
-    _proof: Avx2,
-    block: &[u8; BYTES],
-    tails: &Tails,
-    wanted: Tail,
-) -> u64 {
-    scalar::equal_tails(Scalar, block, tails, wanted)
-}
-
-/// [`Backend::add_head`](crate::simd::Backend::add_head) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn add_head<const BYTES: usize>(
-    proof: Avx2,
-    block: &mut [u8; BYTES],
-    head: NewHead,
-    rest: [u64; 8],
-) {
-    let [a, b, c, d, e, f, g, h] = rest;
-    let rest = [four(proof, [a, b, c, d]), four(proof, [e, f, g, h])];
-    add(proof, block, head, rest);
-}
-
-/// [`Backend::add_entry`](crate::simd::Backend::add_entry) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn add_entry<const BYTES: usize>(
-    proof: Avx2,
-    block: &mut [u8; BYTES],
-    entry: NewEntry,
-) {
-    let lower = moved_apart(proof, block, 0, entry);
-    // SAFETY: `proof` says that AVX2 is there.
-    let lower = unsafe {
-        if BYTES == 64 {
-            let index = _mm_cvtsi64_si128(entry.index as i64);
-            let index = _mm256_zextsi128_si256(index);
-            _mm256_blend_epi32::<0b11>(lower, index)
-        } else {
-            let index = _mm_cvtsi32_si128(entry.index as i32);
-            let index = _mm256_zextsi128_si256(index);
-            _mm256_blend_epi32::<0b01>(lower, index)
-        }
-    };
-    let upper = match BYTES {
-        64 => moved_apart(proof, block, 32, entry),
-        _ => lower,
-    };
-    add(proof, block, entry.head, [lower, upper]);
 }
 
 /// Lanes of 32 bits with the bits of a new entry between theirs: half a line
@@ -279,7 +271,7 @@ fn moved_apart<const BYTES: usize>(
         0 => one_lane_back(proof, here),
         _ => half(proof, &block[from - 4..]),
     };
-    // SAFETY: `proof` says that AVX2 is there.
+    // SAFETY: `proof` proves AVX2.
     unsafe {
         let ones = _mm256_set1_epi32(-1);
         let start = _mm256_set1_epi32(start as i32);
@@ -320,7 +312,7 @@ fn moved_apart<const BYTES: usize>(
 /// Every lane where the one behind it was; the first stays.
 #[inline(always)]
 fn one_lane_back(_proof: Avx2, lanes: __m256i) -> __m256i {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
         let order = _mm256_setr_epi32(0, 0, 1, 2, 3, 4, 5, 6);
         _mm256_permutevar8x32_epi32(lanes, order)
@@ -331,7 +323,7 @@ fn one_lane_back(_proof: Avx2, lanes: __m256i) -> __m256i {
 #[inline(always)]
 fn four(_proof: Avx2, words: [u64; 4]) -> __m256i {
     let [a, b, c, d] = words.map(|word| word as i64);
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe { _mm256_setr_epi64x(a, b, c, d) }
 }
 
@@ -352,14 +344,14 @@ fn add<const BYTES: usize>(
     head: NewHead,
     rest: [__m256i; 2],
 ) {
-    match head.halves {
+    match head.nibbles {
         2 => add_in::<BYTES, 2>(proof, block, head, rest),
         _ => add_in::<BYTES, 1>(proof, block, head, rest),
     }
 }
 
 #[inline(always)]
-fn add_in<const BYTES: usize, const HALVES: u8>(
+fn add_in<const BYTES: usize, const NIBBLES: u8>(
     proof: Avx2,
     block: &mut [u8; BYTES],
     head: NewHead,
@@ -368,10 +360,10 @@ fn add_in<const BYTES: usize, const HALVES: u8>(
     // Everything is loaded before anything is stored, and from the block
     // itself: a vector that spans two stores waits for both to leave the
     // processor's queue.
-    let lower = with_head::<BYTES, HALVES>(proof, block, 0, head, rest[0]);
+    let lower = with_head::<BYTES, NIBBLES>(proof, block, 0, head, rest[0]);
     if BYTES == 64 {
         let upper =
-            with_head::<BYTES, HALVES>(proof, block, 32, head, rest[1]);
+            with_head::<BYTES, NIBBLES>(proof, block, 32, head, rest[1]);
         put(proof, &mut block[32..], upper);
     }
     put(proof, &mut block[..32], lower);
@@ -379,7 +371,7 @@ fn add_in<const BYTES: usize, const HALVES: u8>(
 
 /// Half a line from a byte on, with a new head.
 #[inline(always)]
-fn with_head<const BYTES: usize, const HALVES: u8>(
+fn with_head<const BYTES: usize, const NIBBLES: u8>(
     proof: Avx2,
     block: &[u8; BYTES],
     from: usize,
@@ -390,33 +382,33 @@ fn with_head<const BYTES: usize, const HALVES: u8>(
     let last = from + 32 == BYTES;
     // Behind the last byte there is none, and none is needed: a head that
     // moves has one behind it.
-    let moved = match HALVES {
+    let moved = match NIBBLES {
         2 if last => one_byte_on(proof, here),
         2 => half(proof, &block[from + 1..]),
         _ if last => half_byte_on(proof, here, one_word_on(proof, here)),
         _ => half_byte_on(proof, here, half(proof, &block[from + 8..])),
     };
-    let through = front::<HALVES>(proof, head.at + HALVES, from);
-    let before = front::<HALVES>(proof, head.at, from);
-    let planes = front::<HALVES>(proof, head.begin, from);
-    // SAFETY: `proof` says that AVX2 is there.
+    let through = front::<NIBBLES>(proof, head.at + NIBBLES, from);
+    let before = front::<NIBBLES>(proof, head.at, from);
+    let planes = front::<NIBBLES>(proof, head.begin, from);
+    // SAFETY: `proof` proves AVX2.
     let value = unsafe { _mm256_set1_epi8(head.value as i8) };
-    let new = choose::<HALVES>(proof, through, value, here);
-    let new = choose::<HALVES>(proof, before, moved, new);
-    choose::<HALVES>(proof, planes, rest, new)
+    let new = choose::<NIBBLES>(proof, through, value, here);
+    let new = choose::<NIBBLES>(proof, before, moved, new);
+    choose::<NIBBLES>(proof, planes, rest, new)
 }
 
 /// What is in `ones` where `mask` has ones, and in `zeros` elsewhere.
 #[inline(always)]
-fn choose<const HALVES: u8>(
+fn choose<const NIBBLES: u8>(
     _proof: Avx2,
     mask: __m256i,
     ones: __m256i,
     zeros: __m256i,
 ) -> __m256i {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
-        match HALVES {
+        match NIBBLES {
             2 => _mm256_blendv_epi8(zeros, ones, mask),
             _ => _mm256_or_si256(
                 _mm256_and_si256(mask, ones),
@@ -427,9 +419,9 @@ fn choose<const HALVES: u8>(
 }
 
 /// Ones in the half bytes before a place, of the 32 bytes from a byte (0 or
-/// 32) of a block on. The place is a multiple of `HALVES`.
+/// 32) of a block on. The place is a multiple of `NIBBLES`.
 #[inline(always)]
-fn front<const HALVES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
+fn front<const NIBBLES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
     /// Ones up to the middle, for places before and inside a byte.
     static FRONTS: [u8; 512] = {
         let mut fronts = [0; 512];
@@ -442,8 +434,8 @@ fn front<const HALVES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
         fronts[256 + 128] = 0x0f;
         fronts
     };
-    if HALVES == 2 {
-        // SAFETY: `_proof` says that AVX2 is there.
+    if NIBBLES == 2 {
+        // SAFETY: `_proof` proves AVX2.
         return unsafe {
             // Less 64, so that signed comparisons do.
             let place = _mm256_set1_epi8(place.wrapping_sub(64) as i8);
@@ -463,7 +455,7 @@ fn front<const HALVES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
     };
     let at = usize::from(AT[usize::from(place)]) + from.min(32);
     let fronts: *const u8 = FRONTS.as_ptr();
-    // SAFETY: `_proof` says that AVX2 is there. `at` is at most 384 + 32, and
+    // SAFETY: `_proof` proves AVX2. `at` is at most 384 + 32, and
     // the 32 bytes from there on are inside the 512.
     unsafe { _mm256_loadu_si256(fronts.add(at).cast()) }
 }
@@ -483,7 +475,7 @@ static PLACES: [u8; 64] = {
 #[inline(always)]
 fn put(_proof: Avx2, bytes: &mut [u8], new: __m256i) {
     if let Some(out) = bytes.first_chunk_mut::<32>() {
-        // SAFETY: `_proof` says that AVX2 is there; an unaligned store of
+        // SAFETY: `_proof` proves AVX2; an unaligned store of
         // the 32 bytes of `out`.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), new) };
     }
@@ -492,14 +484,14 @@ fn put(_proof: Avx2, bytes: &mut [u8], new: __m256i) {
 /// Every word where the one before it was.
 #[inline(always)]
 fn one_word_on(_proof: Avx2, words: __m256i) -> __m256i {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe { _mm256_permute4x64_epi64::<0b11_11_10_01>(words) }
 }
 
 /// Every half byte where the one before it was, given the next words.
 #[inline(always)]
 fn half_byte_on(_proof: Avx2, here: __m256i, next: __m256i) -> __m256i {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
         let here = _mm256_srli_epi64::<4>(here);
         _mm256_or_si256(here, _mm256_slli_epi64::<60>(next))
@@ -509,7 +501,7 @@ fn half_byte_on(_proof: Avx2, here: __m256i, next: __m256i) -> __m256i {
 /// Every byte where the one before it was.
 #[inline(always)]
 fn one_byte_on(_proof: Avx2, bytes: __m256i) -> __m256i {
-    // SAFETY: `_proof` says that AVX2 is there.
+    // SAFETY: `_proof` proves AVX2.
     unsafe {
         let upper = _mm256_permute2x128_si256::<0x81>(bytes, bytes);
         _mm256_alignr_epi8::<1>(upper, bytes)
@@ -520,7 +512,7 @@ fn one_byte_on(_proof: Avx2, bytes: __m256i) -> __m256i {
 #[inline(always)]
 fn half(_proof: Avx2, bytes: &[u8]) -> __m256i {
     let Some(bytes) = bytes.first_chunk::<32>() else {
-        // SAFETY: `_proof` says that AVX2 is there.
+        // SAFETY: `_proof` proves AVX2.
         return unsafe { _mm256_setzero_si256() };
     };
     // SAFETY: AVX2 as above; an unaligned load of the 32 bytes of `bytes`.

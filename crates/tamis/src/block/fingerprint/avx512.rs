@@ -23,77 +23,237 @@ use core::arch::x86_64::{
     _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
-use super::{Heads, LINE, NewEntry, NewHead, Planes, Tail, Tails, avx2};
-use crate::simd::Avx512;
+use super::ops::{
+    Heads, LINE, NewEntry, NewHead, Ops, Planes, Tail, TailTables,
+};
+use crate::arch::Avx512;
 
-/// [`Backend::select`](crate::simd::Backend::select) for this processor.
-#[inline(always)]
-pub(crate) fn select(proof: Avx512, word: u64, ranks: u64) -> u64 {
-    avx2::select(proof.avx2, word, ranks)
-}
+impl Ops for Avx512 {
+    const PLANES: u32 = 16;
+    const WIDE: bool = true;
 
-/// [`Backend::apart`](crate::simd::Backend::apart) for this processor.
-#[inline(always)]
-pub(crate) fn apart(proof: Avx512, word: u64, gaps: u64) -> u64 {
-    avx2::apart(proof.avx2, word, gaps)
-}
+    #[inline(always)]
+    fn deposit(self, bits: u64, mask: u64) -> u64 {
+        self.avx2.deposit(bits, mask)
+    }
 
-/// [`Backend::equal_heads`](crate::simd::Backend::equal_heads) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn equal_heads<const BYTES: usize>(
-    proof: Avx512,
-    block: &[u8; BYTES],
-    heads: Heads,
-    among: u64,
-) -> u64 {
-    // One bit a head, the last head in the highest.
-    let equal = if heads.bits == 8 {
-        equal_bytes(proof, whole(proof, block), heads.value)
-    } else {
-        equal_nibbles(proof, &block[BYTES - 32..], heads.value)
-    };
-    // As with AVX2.
-    equal.rotate_left(heads.capacity) & among
-}
+    #[inline(always)]
+    fn match_heads<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        heads: Heads,
+        among: u64,
+    ) -> u64 {
+        // One bit a head, the last head in the highest.
+        let equal = if heads.bits == 8 {
+            match_bytes(self, whole(self, block), heads.value)
+        } else {
+            match_nibbles(self, &block[BYTES - 32..], heads.value)
+        };
+        // As with AVX2.
+        equal.rotate_left(heads.capacity) & among
+    }
 
-/// [`Backend::equal_low_heads`](crate::simd::Backend::equal_low_heads) for
-/// this processor.
-#[inline(always)]
-pub(crate) fn equal_low_heads<const BYTES: usize>(
-    proof: Avx512,
-    block: &[u8; BYTES],
-    heads: Heads,
-    among: u64,
-) -> u64 {
-    let equal = equal_nibbles(proof, &block[..32], heads.value);
-    equal.rotate_left(heads.capacity) & among
-}
+    #[inline(always)]
+    fn match_heads_low_half<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        heads: Heads,
+        among: u64,
+    ) -> u64 {
+        let equal = match_nibbles(self, &block[..32], heads.value);
+        equal.rotate_left(heads.capacity) & among
+    }
 
-/// [`Backend::equal_placed`](crate::simd::Backend::equal_placed) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn equal_placed<const LATER: bool>(
-    proof: Avx512,
-    block: &[u8; LINE],
-    value: u8,
-    among: u64,
-) -> u64 {
-    /// The byte of every slot, and which half of it; nothing of the first,
-    /// which stands for no slot.
-    static FIRST: Placed = placed_from(0);
-    static LATER_ONES: Placed = placed_from(16);
-    let slots = if LATER { &LATER_ONES } else { &FIRST };
-    let block = line(proof, block);
-    let (places, halves) = (line(proof, &slots.0), line(proof, &slots.1));
-    let value = OFTEN[usize::from(value % 16)];
-    // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
-    let equal = unsafe {
-        let bytes = _mm512_permutexvar_epi8(places, block);
-        let differs = _mm512_xor_si512(bytes, _mm512_set1_epi32(value));
-        _mm512_testn_epi8_mask(differs, halves)
-    };
-    equal & among
+    #[inline(always)]
+    fn match_heads_reversed<const FROM_SLOT_16: bool>(
+        self,
+        block: &[u8; LINE],
+        value: u8,
+        among: u64,
+    ) -> u64 {
+        /// The byte of every slot, and which half of it; nothing of the first,
+        /// which stands for no slot.
+        static FIRST: Placed = placed_from(0);
+        static FROM_SLOT_16_ONES: Placed = placed_from(16);
+        let slots = if FROM_SLOT_16 { &FROM_SLOT_16_ONES } else { &FIRST };
+        let block = line(self, block);
+        let (places, nibbles) = (line(self, &slots.0), line(self, &slots.1));
+        let value = OFTEN[usize::from(value % 16)];
+        // SAFETY: `self` proves AVX-512F, BW and VBMI.
+        let equal = unsafe {
+            let bytes = _mm512_permutexvar_epi8(places, block);
+            let differs = _mm512_xor_si512(bytes, _mm512_set1_epi32(value));
+            _mm512_testn_epi8_mask(differs, nibbles)
+        };
+        equal & among
+    }
+
+    #[inline(always)]
+    fn expand_around(self, word: u64, gaps: u64) -> u64 {
+        self.avx2.expand_around(word, gaps)
+    }
+
+    #[inline(always)]
+    fn insert_head<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        head: NewHead,
+        rest: [u64; 8],
+    ) {
+        let [a, b, c, d, e, f, g, h] = rest.map(|word| word as i64);
+        // SAFETY: `self` proves AVX-512F.
+        let rest = unsafe { _mm512_setr_epi64(a, b, c, d, e, f, g, h) };
+        add(self, block, head, rest);
+    }
+
+    #[inline(always)]
+    fn insert_entry<const BYTES: usize>(
+        self,
+        block: &mut [u8; BYTES],
+        entry: NewEntry,
+    ) {
+        let NewEntry { index, start, new, capacity, lanes, head } = entry;
+        let here = whole(self, block);
+        // SAFETY: `self` proves AVX-512F, BW and VL; unaligned
+        // loads of the 16 bytes of each of the arrays.
+        let rest = unsafe {
+            let skew = _mm_loadu_si128(lanes.skew.as_ptr().cast());
+            let passed = _mm_loadu_si128(lanes.passed.as_ptr().cast());
+            let skew = _mm512_cvtepi8_epi32(skew);
+            let passed = _mm512_cvtepu8_epi32(passed);
+            let one = _mm512_set1_epi32(1);
+            let ones = _mm512_set1_epi32(-1);
+            let start = _mm512_set1_epi32(start as i32);
+            let capacity_lanes = _mm512_set1_epi32(capacity as i32);
+            // Every lane where the one behind it was; nothing comes from the
+            // last into the first, which keeps its bits.
+            let back = _mm512_setr_epi32(
+                0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+            );
+            let before = _mm512_permutexvar_epi32(back, here);
+            // Where a bit more comes before the lane than if the first stood in
+            // the first slot.
+            let late = _mm512_cmpgt_epi32_mask(skew, start);
+            let passed = _mm512_mask_add_epi32(passed, late, passed, one);
+            let gap = _mm512_sub_epi32(start, skew);
+            let gap = _mm512_mask_add_epi32(gap, late, gap, capacity_lanes);
+            // Shifts by 32 and more leave nothing, which is right everywhere.
+            let room = _mm512_sub_epi32(_mm512_set1_epi32(32), passed);
+            let bits = _mm512_or_si512(
+                _mm512_sllv_epi32(here, passed),
+                _mm512_srlv_epi32(before, room),
+            );
+            let new = _mm512_sllv_epi32(_mm512_set1_epi32(new as i32), passed);
+            // What is behind the gap, twice, and what is before it once.
+            let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
+            let bits = _mm512_add_epi32(bits, behind);
+            let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
+            let mut bits = _mm512_or_si512(bits, bit);
+            if capacity < 32 {
+                let gap = _mm512_add_epi32(gap, capacity_lanes);
+                let new = _mm512_add_epi32(new, new);
+                let behind =
+                    _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
+                let more = _mm512_add_epi32(bits, behind);
+                let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
+                bits = _mm512_or_si512(more, bit);
+            }
+            match BYTES {
+                64 => _mm512_mask_set1_epi64(bits, 1, index as i64),
+                _ => _mm512_mask_set1_epi32(bits, 1, index as i32),
+            }
+        };
+        add(self, block, head, rest);
+    }
+
+    #[inline(always)]
+    fn differing_planes<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        planes: Planes,
+        tail: u64,
+    ) -> u32 {
+        let block = whole(self, block);
+        // SAFETY: `self` proves AVX-512F and BW.
+        let differs = unsafe {
+            // Places are below 2^16 even in planes that are not asked for. What
+            // is multiplied are the lower nibbles of lanes; there is nothing in
+            // the upper ones.
+            let lanes = _mm512_setr_epi32(
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+            );
+            let stride = _mm512_set1_epi16(planes.stride as i16);
+            let first = _mm512_set1_epi32(planes.first as i32);
+            let place =
+                _mm512_add_epi32(first, _mm512_mullo_epi16(stride, lanes));
+            // The permutation uses four bits of the word index. Half a line is
+            // there twice, so that the fourth makes no difference.
+            let word = _mm512_srli_epi32::<5>(place);
+            let found = _mm512_permutexvar_epi32(word, block);
+            // Both the bit found and the bit wanted move to the lane's end.
+            let found = _mm512_rorv_epi32(found, place);
+            let wanted = _mm512_set1_epi32((tail >> 32) as i32);
+            let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
+            let wanted = _mm512_rolv_epi32(wanted, up);
+            let differs = _mm512_xor_si512(found, wanted);
+            _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
+        };
+        u32::from(differs) & ((1 << planes.count) - 1)
+    }
+
+    #[inline(always)]
+    fn match_tails<const BYTES: usize>(
+        self,
+        block: &[u8; BYTES],
+        tables: &TailTables,
+        Tail { entries, bits, worn }: Tail,
+    ) -> u64 {
+        /// The bytes of eight words, the first of all of them first.
+        static FIRSTS: [u8; 64] = {
+            let mut bytes = [0; 64];
+            let mut at = 0;
+            while at < 64 {
+                bytes[at] = (at % 8 * 8 + at / 8) as u8;
+                at += 1;
+            }
+            bytes
+        };
+        /// Eight rows of eight bits that have a one where row and column are the
+        /// same.
+        const UNIT: i64 = 0x8040_2010_0804_0201_u64 as i64;
+        let at = entries as usize % TailTables::ENTRIES;
+        let block = whole(self, block);
+        let bytes = line(self, &tables.bytes[at]);
+        let masks = line(self, bytemuck::cast_ref(&tables.masks[at]));
+        let firsts = line(self, &FIRSTS);
+        // SAFETY: `self` proves AVX-512F, BW, DQ, VBMI and VBMI2, and GFNI
+        //; an unaligned load of the eight bytes of an array.
+        unsafe {
+            let shifts = _mm_loadl_epi64(tables.shifts[at].as_ptr().cast());
+            let shifts = _mm512_cvtepu8_epi64(shifts);
+            let next = _mm512_add_epi8(bytes, _mm512_set1_epi8(8));
+            // The permutation takes the remainder by 64.
+            let low = _mm512_permutexvar_epi8(bytes, block);
+            let high = _mm512_permutexvar_epi8(next, block);
+            let planes = _mm512_shrdv_epi64(low, high, shifts);
+            let wanted = _mm512_movm_epi64(bits);
+            let differ = _mm512_xor_si512(planes, wanted);
+            let differ = _mm512_and_si512(differ, masks);
+            // Of the plane that has bits of some entries, those that are 1: no
+            // branch, where some blocks go either way.
+            let all = _mm512_set1_epi64(-1);
+            let worn = u8::from(worn).wrapping_neg();
+            let some = _mm512_mask_cmpneq_epi64_mask(worn, masks, all);
+            let differ = _mm512_mask_and_epi64(differ, some, differ, planes);
+            // Eight planes of eight entries each are a square of bits, which is
+            // turned over: a byte for each entry.
+            let squares = _mm512_permutexvar_epi8(firsts, differ);
+            let unit = _mm512_set1_epi64(UNIT);
+            let entries = _mm512_gf2p8affine_epi64_epi8::<0>(unit, squares);
+            _mm512_testn_epi8_mask(entries, entries)
+        }
+    }
 }
 
 /// Half bytes as often as a word has room for them: from memory into all
@@ -127,8 +287,8 @@ const fn placed_from(first: usize) -> Placed {
 
 /// Which of 64 bytes are equal to `value`.
 #[inline(always)]
-fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
-    // SAFETY: `_proof` says that AVX-512BW is there.
+fn match_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
+    // SAFETY: `_proof` proves AVX-512BW.
     unsafe {
         let value = _mm512_set1_epi8(value as i8);
         _mm512_cmpeq_epi8_mask(bytes, value)
@@ -137,13 +297,13 @@ fn equal_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
 
 /// Which half bytes of 32 bytes are equal to `value`.
 #[inline(always)]
-fn equal_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
+fn match_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
     // With zeros between the bytes there are four in a word of 64 bits, eight
     // half bytes: the places in it where these begin. Eight bits are taken
     // from each, of which the upper half does not count.
     const PLACES: i64 = 0x3430_2420_1410_0400;
     let bytes = half(proof, bytes);
-    // SAFETY: `proof` says that AVX-512F, BW and VBMI are there.
+    // SAFETY: `proof` proves AVX-512F, BW and VBMI.
     unsafe {
         let bytes = _mm512_cvtepu8_epi16(bytes);
         let places = _mm512_set1_epi64(PLACES);
@@ -154,173 +314,6 @@ fn equal_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
     }
 }
 
-/// [`Backend::differing`](crate::simd::Backend::differing) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn differing<const BYTES: usize>(
-    proof: Avx512,
-    block: &[u8; BYTES],
-    planes: Planes,
-    tail: u64,
-) -> u32 {
-    let block = whole(proof, block);
-    // SAFETY: `proof` says that AVX-512F and BW are there.
-    let differs = unsafe {
-        // Places are below 2^16 even in planes that are not asked for. What
-        // is multiplied are the lower halves of lanes; there is nothing in
-        // the upper ones.
-        let lanes = _mm512_setr_epi32(
-            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-        );
-        let stride = _mm512_set1_epi16(planes.stride as i16);
-        let first = _mm512_set1_epi32(planes.first as i32);
-        let place = _mm512_add_epi32(first, _mm512_mullo_epi16(stride, lanes));
-        // The permutation uses four bits of the word index. Half a line is
-        // there twice, so that the fourth makes no difference.
-        let word = _mm512_srli_epi32::<5>(place);
-        let found = _mm512_permutexvar_epi32(word, block);
-        // Both the bit found and the bit wanted move to the lane's end.
-        let found = _mm512_rorv_epi32(found, place);
-        let wanted = _mm512_set1_epi32((tail >> 32) as i32);
-        let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
-        let wanted = _mm512_rolv_epi32(wanted, up);
-        let differs = _mm512_xor_si512(found, wanted);
-        _mm512_test_epi32_mask(differs, _mm512_set1_epi32(1))
-    };
-    u32::from(differs) & ((1 << planes.count) - 1)
-}
-
-/// [`Backend::equal_tails`](crate::simd::Backend::equal_tails) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn equal_tails<const BYTES: usize>(
-    proof: Avx512,
-    block: &[u8; BYTES],
-    tails: &Tails,
-    Tail { entries, bits, vague }: Tail,
-) -> u64 {
-    /// The bytes of eight words, the first of all of them first.
-    static FIRSTS: [u8; 64] = {
-        let mut bytes = [0; 64];
-        let mut at = 0;
-        while at < 64 {
-            bytes[at] = (at % 8 * 8 + at / 8) as u8;
-            at += 1;
-        }
-        bytes
-    };
-    /// Eight rows of eight bits that have a one where row and column are the
-    /// same.
-    const UNIT: i64 = 0x8040_2010_0804_0201_u64 as i64;
-    let at = entries as usize % Tails::MOST;
-    let block = whole(proof, block);
-    let bytes = line(proof, &tails.bytes[at]);
-    let masks = line(proof, bytemuck::cast_ref(&tails.masks[at]));
-    let firsts = line(proof, &FIRSTS);
-    // SAFETY: `proof` says that AVX-512F, BW, DQ, VBMI and VBMI2, and GFNI
-    // are there; an unaligned load of the eight bytes of an array.
-    unsafe {
-        let shifts = _mm_loadl_epi64(tails.shifts[at].as_ptr().cast());
-        let shifts = _mm512_cvtepu8_epi64(shifts);
-        let next = _mm512_add_epi8(bytes, _mm512_set1_epi8(8));
-        // The permutation takes the remainder by 64.
-        let low = _mm512_permutexvar_epi8(bytes, block);
-        let high = _mm512_permutexvar_epi8(next, block);
-        let planes = _mm512_shrdv_epi64(low, high, shifts);
-        let wanted = _mm512_movm_epi64(bits);
-        let differ = _mm512_xor_si512(planes, wanted);
-        let differ = _mm512_and_si512(differ, masks);
-        // Of the plane that has bits of some entries, those that are 1: no
-        // branch, where some blocks go either way.
-        let all = _mm512_set1_epi64(-1);
-        let vague = u8::from(vague).wrapping_neg();
-        let some = _mm512_mask_cmpneq_epi64_mask(vague, masks, all);
-        let differ = _mm512_mask_and_epi64(differ, some, differ, planes);
-        // Eight planes of eight entries each are a square of bits, which is
-        // turned over: a byte for each entry.
-        let squares = _mm512_permutexvar_epi8(firsts, differ);
-        let unit = _mm512_set1_epi64(UNIT);
-        let entries = _mm512_gf2p8affine_epi64_epi8::<0>(unit, squares);
-        _mm512_testn_epi8_mask(entries, entries)
-    }
-}
-
-/// [`Backend::add_head`](crate::simd::Backend::add_head) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn add_head<const BYTES: usize>(
-    proof: Avx512,
-    block: &mut [u8; BYTES],
-    head: NewHead,
-    rest: [u64; 8],
-) {
-    let [a, b, c, d, e, f, g, h] = rest.map(|word| word as i64);
-    // SAFETY: `proof` says that AVX-512F is there.
-    let rest = unsafe { _mm512_setr_epi64(a, b, c, d, e, f, g, h) };
-    add(proof, block, head, rest);
-}
-
-/// [`Backend::add_entry`](crate::simd::Backend::add_entry) for this
-/// processor.
-#[inline(always)]
-pub(crate) fn add_entry<const BYTES: usize>(
-    proof: Avx512,
-    block: &mut [u8; BYTES],
-    entry: NewEntry,
-) {
-    let NewEntry { index, start, new, capacity, lanes, head } = entry;
-    let here = whole(proof, block);
-    // SAFETY: `proof` says that AVX-512F, BW and VL are there; unaligned
-    // loads of the 16 bytes of each of the arrays.
-    let rest = unsafe {
-        let skew = _mm_loadu_si128(lanes.skew.as_ptr().cast());
-        let passed = _mm_loadu_si128(lanes.passed.as_ptr().cast());
-        let skew = _mm512_cvtepi8_epi32(skew);
-        let passed = _mm512_cvtepu8_epi32(passed);
-        let one = _mm512_set1_epi32(1);
-        let ones = _mm512_set1_epi32(-1);
-        let start = _mm512_set1_epi32(start as i32);
-        let capacity_lanes = _mm512_set1_epi32(capacity as i32);
-        // Every lane where the one behind it was; nothing comes from the
-        // last into the first, which keeps its bits.
-        let back = _mm512_setr_epi32(
-            0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-        );
-        let before = _mm512_permutexvar_epi32(back, here);
-        // Where a bit more comes before the lane than if the first stood in
-        // the first slot.
-        let late = _mm512_cmpgt_epi32_mask(skew, start);
-        let passed = _mm512_mask_add_epi32(passed, late, passed, one);
-        let gap = _mm512_sub_epi32(start, skew);
-        let gap = _mm512_mask_add_epi32(gap, late, gap, capacity_lanes);
-        // Shifts by 32 and more leave nothing, which is right everywhere.
-        let room = _mm512_sub_epi32(_mm512_set1_epi32(32), passed);
-        let bits = _mm512_or_si512(
-            _mm512_sllv_epi32(here, passed),
-            _mm512_srlv_epi32(before, room),
-        );
-        let new = _mm512_sllv_epi32(_mm512_set1_epi32(new as i32), passed);
-        // What is behind the gap, twice, and what is before it once.
-        let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
-        let bits = _mm512_add_epi32(bits, behind);
-        let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
-        let mut bits = _mm512_or_si512(bits, bit);
-        if capacity < 32 {
-            let gap = _mm512_add_epi32(gap, capacity_lanes);
-            let new = _mm512_add_epi32(new, new);
-            let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
-            let more = _mm512_add_epi32(bits, behind);
-            let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
-            bits = _mm512_or_si512(more, bit);
-        }
-        match BYTES {
-            64 => _mm512_mask_set1_epi64(bits, 1, index as i64),
-            _ => _mm512_mask_set1_epi32(bits, 1, index as i32),
-        }
-    };
-    add(proof, block, head, rest);
-}
-
 /// Adds a head, with `rest` in front of all heads.
 #[inline(always)]
 fn add<const BYTES: usize>(
@@ -329,17 +322,17 @@ fn add<const BYTES: usize>(
     head: NewHead,
     rest: __m512i,
 ) {
-    let NewHead { halves, begin, at, value } = head;
+    let NewHead { nibbles, begin, at, value } = head;
     let here = whole(proof, block);
-    let behind_new = behind(proof, at + halves);
+    let behind_new = behind(proof, at + nibbles);
     let from_new = behind(proof, at);
     let heads = behind(proof, begin);
-    // SAFETY: `proof` says that AVX-512F, BW and VBMI2 are there.
+    // SAFETY: `proof` proves AVX-512F, BW and VBMI2.
     let new = unsafe {
         // Every head where the one before it was. Behind the last there is
         // none, and none is needed: a head that moves has one behind it.
         let next = _mm512_alignr_epi64::<1>(here, here);
-        let moved = match halves {
+        let moved = match nibbles {
             2 => _mm512_shrdi_epi64::<8>(here, next),
             _ => _mm512_shrdi_epi64::<4>(here, next),
         };
@@ -357,7 +350,7 @@ fn add<const BYTES: usize>(
 /// Ones in the half bytes of a block from a place on.
 #[inline(always)]
 fn behind(_proof: Avx512, place: u8) -> __m512i {
-    // SAFETY: `_proof` says that AVX-512F and BW are there.
+    // SAFETY: `_proof` proves AVX-512F and BW.
     unsafe {
         let place = _mm512_set1_epi32(4 * i32::from(place));
         let lanes = _mm512_setr_epi32(
@@ -379,7 +372,7 @@ fn put<const BYTES: usize>(
     new: __m512i,
 ) {
     if let Some(out) = block.first_chunk_mut::<64>() {
-        // SAFETY: `_proof` says that AVX-512F is there; an unaligned store
+        // SAFETY: `_proof` proves AVX-512F; an unaligned store
         // of the 64 bytes of `out`.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), new) };
     } else if let Some(out) = block.first_chunk_mut::<32>() {
@@ -399,7 +392,7 @@ fn whole<const BYTES: usize>(proof: Avx512, block: &[u8; BYTES]) -> __m512i {
         return line(proof, bytes);
     }
     let half = half(proof, block);
-    // SAFETY: `proof` says that AVX-512F is there.
+    // SAFETY: `proof` proves AVX-512F.
     unsafe { _mm512_broadcast_i64x4(half) }
 }
 
@@ -414,7 +407,7 @@ fn half(_proof: Avx512, bytes: &[u8]) -> __m256i {
 
 #[inline(always)]
 fn line(_proof: Avx512, bytes: &[u8; 64]) -> __m512i {
-    // SAFETY: `_proof` says that AVX-512F is there; an unaligned load of the
+    // SAFETY: `_proof` proves AVX-512F; an unaligned load of the
     // 64 bytes of `bytes`.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }

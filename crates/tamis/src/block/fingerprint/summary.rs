@@ -1,28 +1,28 @@
-//! What a block holds, counted without taking it apart.
+//! The load of a block, counted without decoding it.
 
-use super::{Form, Shape};
+use super::layout::{Form, Shape};
 
-/// How full a block is.
+/// The load of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Summary {
+pub(crate) enum BlockLoad {
     Saturated,
     Holding {
         /// Entries.
         slots: u32,
-        /// How many of them have the extra bit to show.
+        /// Entries whose extra bit counts.
         extended: u32,
-        /// What the block is cut for.
+        /// Slots the block is cut for.
         capacity: u32,
-        /// How many chains have moved to the second level.
+        /// Chains that have moved to the second level.
         spilled: u32,
     },
 }
 
-impl Summary {
-    /// Agrees with [`State`](super::State), also in what it makes of
-    /// damage.
+impl BlockLoad {
+    /// Agrees with [`DecodedBlock`](super::DecodedBlock), also on damaged
+    /// blocks.
     pub(crate) fn of(shape: &Shape, block: &[u8]) -> Self {
-        let bits = Bits(block);
+        let bits = BlockBits(block);
         let chains = shape.block.chains;
         let used = bits.ones(0, chains);
         let flag = shape.form != Form::Plain && bits.get(chains);
@@ -76,7 +76,7 @@ impl Summary {
         Self::Holding { slots, extended, capacity, spilled }
     }
 
-    /// The chance that a key which is not here is answered with "maybe".
+    /// The false-positive rate of the block.
     pub(crate) fn rate(&self, shape: &Shape) -> f64 {
         let &Self::Holding { slots, extended, capacity, .. } = self else {
             return 1.0;
@@ -86,15 +86,15 @@ impl Summary {
     }
 }
 
-/// A block as a row of bits.
-struct Bits<'a>(&'a [u8]);
+/// A block as a sequence of bits.
+pub(super) struct BlockBits<'a>(pub(super) &'a [u8]);
 
-impl Bits<'_> {
-    fn get(&self, bit: u32) -> bool {
+impl BlockBits<'_> {
+    pub(super) fn get(&self, bit: u32) -> bool {
         self.0[bit as usize / 8] >> (bit % 8) & 1 == 1
     }
 
-    /// The bits of a range, in words, each with its number of bits.
+    /// The bits of a range, 56 per word, each with its position.
     fn words(
         &self,
         from: u32,
@@ -110,12 +110,18 @@ impl Bits<'_> {
         })
     }
 
-    fn ones(&self, from: u32, to: u32) -> u32 {
+    /// Ones of a range.
+    pub(super) fn ones(&self, from: u32, to: u32) -> u32 {
         self.words(from, to).map(|(_, word)| word.count_ones()).sum()
     }
 
-    /// The place of the one of this rank.
-    fn select(&self, from: u32, to: u32, mut rank: u32) -> Option<u32> {
+    /// Position of the one of rank `rank` of a range.
+    pub(super) fn select(
+        &self,
+        from: u32,
+        to: u32,
+        mut rank: u32,
+    ) -> Option<u32> {
         for (at, mut word) in self.words(from, to) {
             let ones = word.count_ones();
             if rank < ones {

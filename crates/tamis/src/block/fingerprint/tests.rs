@@ -1,5 +1,5 @@
-//! The block against itself taken apart, against another program's blocks,
-//! and through histories.
+//! The fast block against the reference, on every instruction set; both
+//! against the blocks of another program, and through histories.
 
 mod histories;
 mod removal;
@@ -11,12 +11,15 @@ use alloc::vec::Vec;
 
 use tamis_theory::tinyset::Block;
 
-use super::contents::Contents;
-use super::{
-    ANY, Answer, Cut, Entry, Expected, Fixed, Form, HALVED, Insertion, PLACED,
-    Repeats, SPARSE, Shape, State, Tail, Tails,
+use super::fast::{
+    Bytes, Capped, Elastic, FastBlock, FormSpec, HeadSpec, InsertOutcome,
+    Nibbles, Plain, RepeatPolicy, Reversed,
 };
-use crate::simd::{Backend, Scalar};
+use super::layout::{Cut, Form, HeadLayout, Shape};
+use super::ops::{Ops, Tail, TailTables};
+use super::reference::{Contents, DecodedBlock, Entry, lookup};
+use crate::arch::Scalar;
+use crate::block::Verdict;
 
 /// SplitMix64, the generator of the reference vectors.
 struct Random(u64);
@@ -38,35 +41,54 @@ impl Random {
 const LINE: Block = Block::new(512, 64);
 const HALF: Block = Block::new(256, 32);
 
-/// A line whose heads are placed.
-fn placed(form: Form) -> Shape {
-    Shape::new(LINE, form).with_placed_heads()
+/// The layout of heads of 8 or 4 bits, slot 0 first.
+fn heads_of(bits: u32) -> HeadLayout {
+    match bits {
+        8 => HeadLayout::Bytes,
+        _ => HeadLayout::Nibbles,
+    }
 }
 
-/// The fast way of a shape, on every backend there is: they must agree.
+/// A line with reversed heads.
+fn reversed(form: Form) -> Shape {
+    Shape::new(LINE, form).with_heads(HeadLayout::NibblesReversed)
+}
+
+/// The fast block of a shape, on every instruction set of this processor: all
+/// must agree.
 trait Fast {
-    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Answer;
+    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Verdict;
 
-    fn insert(&self, block: &mut [u8], chain: u32, fraction: u64)
-    -> Insertion;
+    fn insert(
+        &self,
+        block: &mut [u8],
+        chain: u32,
+        fraction: u64,
+    ) -> InsertOutcome;
 }
 
-impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Fast
-    for Fixed<BYTES, FLAGS, FILL>
+struct Specialised<const BYTES: usize, F, H> {
+    tables: super::BlockTables,
+    spec: core::marker::PhantomData<(F, H)>,
+}
+
+impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Fast
+    for Specialised<BYTES, F, H>
 {
-    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Answer {
+    fn look(&self, block: &[u8], chain: u32, fraction: u64) -> Verdict {
+        let fast = FastBlock::<BYTES, F, H>::new(&self.tables);
         let block = block.try_into().unwrap();
-        let key = Self::key(chain, fraction);
-        let answer = self.look(Scalar, block, key);
+        let key = FastBlock::<BYTES, F, H>::key(chain, fraction);
+        let verdict = fast.lookup(Scalar, block, key);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if let Some(avx2) = crate::simd::Avx2::new() {
-            assert_eq!(self.look(avx2, block, key), answer);
+        if let Some(avx2) = crate::arch::Avx2::new() {
+            assert_eq!(fast.lookup(avx2, block, key), verdict);
         }
         #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
-        if let Some(avx512) = crate::simd::Avx512::new() {
-            assert_eq!(self.look(avx512, block, key), answer);
+        if let Some(avx512) = crate::arch::Avx512::new() {
+            assert_eq!(fast.lookup(avx512, block, key), verdict);
         }
-        answer
+        verdict
     }
 
     fn insert(
@@ -74,107 +96,128 @@ impl<const BYTES: usize, const FLAGS: u32, const FILL: u8> Fast
         block: &mut [u8],
         chain: u32,
         fraction: u64,
-    ) -> Insertion {
+    ) -> InsertOutcome {
+        let fast = FastBlock::<BYTES, F, H>::new(&self.tables);
         let block: &mut [u8; BYTES] = block.try_into().unwrap();
         let before = *block;
         let insert = |repeats| {
             let mut block = before;
             let insertion =
-                self.insert(Scalar, &mut block, chain, fraction, repeats);
+                fast.insert(Scalar, &mut block, chain, fraction, repeats);
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            if let Some(avx2) = crate::simd::Avx2::new() {
+            if let Some(avx2) = crate::arch::Avx2::new() {
                 let mut again = before;
                 let other =
-                    self.insert(avx2, &mut again, chain, fraction, repeats);
+                    fast.insert(avx2, &mut again, chain, fraction, repeats);
                 assert_eq!((other, again), (insertion, block));
             }
             #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
-            if let Some(avx512) = crate::simd::Avx512::new() {
+            if let Some(avx512) = crate::arch::Avx512::new() {
                 let mut again = before;
                 let other =
-                    self.insert(avx512, &mut again, chain, fraction, repeats);
+                    fast.insert(avx512, &mut again, chain, fraction, repeats);
                 assert_eq!((other, again), (insertion, block));
             }
             (insertion, block)
         };
-        let (insertion, stored) = insert(Repeats::Store);
+        let (insertion, stored) = insert(RepeatPolicy::Store);
         let present =
-            Fast::look(self, &before, chain, fraction) == Answer::Maybe;
+            Fast::look(self, &before, chain, fraction) == Verdict::Maybe;
         let (tell, skip) = match (insertion, present) {
-            (Insertion::Slow, _) => {
+            (InsertOutcome::NeedsDecoding, _) => {
                 assert_eq!(stored, before);
-                ((Insertion::Slow, before), (Insertion::Slow, before))
+                (
+                    (InsertOutcome::NeedsDecoding, before),
+                    (InsertOutcome::NeedsDecoding, before),
+                )
             }
-            (Insertion::New, false) => {
-                ((Insertion::New, stored), (Insertion::New, stored))
+            (InsertOutcome::New, false) => {
+                ((InsertOutcome::New, stored), (InsertOutcome::New, stored))
             }
-            (Insertion::New, true) => {
-                ((Insertion::Again, stored), (Insertion::Again, before))
-            }
-            (Insertion::Again, _) => panic!("nobody asked"),
+            (InsertOutcome::New, true) => (
+                (InsertOutcome::Repeated, stored),
+                (InsertOutcome::Repeated, before),
+            ),
+            (InsertOutcome::Repeated, _) => panic!("repeats are not reported"),
         };
-        assert_eq!(insert(Repeats::Tell), tell);
-        assert_eq!(insert(Repeats::Skip), skip);
+        assert_eq!(insert(RepeatPolicy::StoreAndReport), tell);
+        assert_eq!(insert(RepeatPolicy::Skip), skip);
         *block = stored;
         insertion
     }
 }
 
-/// The fast way of a shape.
+/// The first specialisation that fits a shape.
 fn fast(shape: Shape) -> Option<Box<dyn Fast>> {
-    ways(shape).into_iter().next()
+    specialisations(shape).into_iter().next()
 }
 
-/// All that there are.
-fn ways(shape: Shape) -> Vec<Box<dyn Fast>> {
-    fn boxed<const BYTES: usize, const FLAGS: u32, const FILL: u8>(
+/// All specialisations that fit a shape.
+fn specialisations(shape: Shape) -> Vec<Box<dyn Fast>> {
+    fn boxed<const BYTES: usize, F: FormSpec, H: HeadSpec>(
         shape: Shape,
     ) -> Option<Box<dyn Fast>> {
-        let expected = Expected { entries: 0, cached: true };
-        Fixed::<BYTES, FLAGS, FILL>::new(shape, expected)
-            .map(|fixed| Box::new(fixed) as _)
+        let tables = FastBlock::<BYTES, F, H>::tables(shape)?;
+        let spec = core::marker::PhantomData;
+        Some(Box::new(Specialised::<BYTES, F, H> { tables, spec }))
     }
-    let ways = [
-        boxed::<64, 0, PLACED>(shape),
-        boxed::<64, 2, PLACED>(shape),
-        boxed::<64, 0, HALVED>(shape),
-        boxed::<64, 2, HALVED>(shape),
-        boxed::<64, 0, SPARSE>(shape),
-        boxed::<64, 2, SPARSE>(shape),
-        boxed::<64, 0, 0>(shape),
-        boxed::<64, 1, 0>(shape),
-        boxed::<64, 2, 0>(shape),
-        boxed::<64, 0, ANY>(shape),
-        boxed::<64, 2, ANY>(shape),
-        boxed::<32, 0, HALVED>(shape),
-        boxed::<32, 2, HALVED>(shape),
-        boxed::<32, 0, 0>(shape),
-        boxed::<32, 1, 0>(shape),
-        boxed::<32, 2, 0>(shape),
+    let all = [
+        boxed::<64, Plain, Reversed>(shape),
+        boxed::<64, Elastic, Reversed>(shape),
+        boxed::<64, Plain, Nibbles>(shape),
+        boxed::<64, Elastic, Nibbles>(shape),
+        boxed::<64, Plain, Bytes>(shape),
+        boxed::<64, Elastic, Bytes>(shape),
+        boxed::<64, Capped, Bytes>(shape),
+        boxed::<32, Plain, Nibbles>(shape),
+        boxed::<32, Elastic, Nibbles>(shape),
+        boxed::<32, Plain, Bytes>(shape),
+        boxed::<32, Elastic, Bytes>(shape),
+        boxed::<32, Capped, Bytes>(shape),
     ];
-    ways.into_iter().flatten().collect()
+    all.into_iter().flatten().collect()
 }
 
-fn written(shape: &Shape, state: &State) -> Vec<u8> {
+fn written(shape: &Shape, state: &DecodedBlock) -> Vec<u8> {
     let mut block = vec![0; shape.bytes()];
     state.write(shape, &mut block);
     block
 }
 
-/// What the fast way must say.
-fn expected(state: &State, chain: u32, fraction: u64) -> Answer {
+/// The verdict that the fast block must give.
+fn expected(state: &DecodedBlock, chain: u32, fraction: u64) -> Verdict {
     match state {
-        State::Holding(contents) if contents.has_spilled(chain) => {
-            Answer::Spilled
+        DecodedBlock::Holding(contents) if contents.has_spilled(chain) => {
+            Verdict::Continue
         }
         _ => match state.count(chain, fraction) {
-            Some(0) => Answer::No,
-            _ => Answer::Maybe,
+            Some(0) => Verdict::Absent,
+            _ => Verdict::Maybe,
         },
     }
 }
 
-/// Fills one block both ways, comparing bytes and answers all along.
+/// Looks keys up in a block without a fast path as it fills.
+fn same_reference(shape: Shape, seed: u64, items: u32) {
+    let mut random = Random(seed);
+    let mut decoded = DecodedBlock::Holding(Contents::default());
+    for _ in 0..items {
+        let chain = shape.chain(random.next());
+        let entry = Entry::new(chain, random.next());
+        decoded = decoded.insert(&shape, entry);
+        let block = written(&shape, &decoded);
+        for _ in 0..20 {
+            let chain = shape.chain(random.next());
+            let fraction = near(&decoded, &mut random);
+            assert_eq!(
+                lookup(&shape, &block, chain, fraction),
+                expected(&decoded, chain, fraction),
+            );
+        }
+    }
+}
+
+/// Fills one block by both codecs, comparing bytes and answers all along.
 fn same(shape: Shape, seed: u64, items: u32) {
     same_in(shape, seed, items, |_, chain| chain);
 }
@@ -186,14 +229,14 @@ fn same_in(
     items: u32,
     some: impl Fn(u32, u32) -> u32,
 ) {
-    let ways = ways(shape);
-    assert!(!ways.is_empty());
-    for fast in ways {
-        same_way(&*fast, shape, seed, items, &some);
+    let all = specialisations(shape);
+    assert!(!all.is_empty());
+    for fast in all {
+        same_fast(&*fast, shape, seed, items, &some);
     }
 }
 
-fn same_way(
+fn same_fast(
     fast: &dyn Fast,
     shape: Shape,
     seed: u64,
@@ -201,13 +244,13 @@ fn same_way(
     some: &impl Fn(u32, u32) -> u32,
 ) {
     let mut random = Random(seed);
-    let mut state = State::Holding(Contents::default());
+    let mut state = DecodedBlock::Holding(Contents::default());
     let mut block = vec![0; shape.bytes()];
     let mut quick = 0;
     for item in 0..items {
         let chain = some(item, shape.chain(random.next()));
         let fraction = random.next();
-        if let State::Holding(contents) = &state {
+        if let DecodedBlock::Holding(contents) = &state {
             let slots = contents.entries.len() as u32;
             if matches!(shape.form, Form::Capped(cap) if slots == cap) {
                 break;
@@ -216,33 +259,35 @@ fn same_way(
         state = state.insert(&shape, Entry::new(chain, fraction));
         let bytes = written(&shape, &state);
         match fast.insert(&mut block, chain, fraction) {
-            Insertion::New | Insertion::Again => quick += 1,
-            Insertion::Slow => block.clone_from(&bytes),
+            InsertOutcome::New | InsertOutcome::Repeated => quick += 1,
+            InsertOutcome::NeedsDecoding => block.clone_from(&bytes),
         }
         assert_eq!(block, bytes, "item {item} of seed {seed}");
-        assert_eq!(State::read(&shape, &block).as_ref(), Ok(&state));
-        assert_eq!(fast.look(&block, chain, fraction), Answer::Maybe);
+        assert_eq!(DecodedBlock::read(&shape, &block).as_ref(), Ok(&state));
+        assert_eq!(fast.look(&block, chain, fraction), Verdict::Maybe);
         for probe in 0..20 {
             let mut chain = shape.chain(random.next());
             if probe % 2 == 0 {
                 chain = some(item + probe, chain);
             }
             let fraction = near(&state, &mut random);
+            let verdict = expected(&state, chain, fraction);
             assert_eq!(
                 fast.look(&block, chain, fraction),
-                expected(&state, chain, fraction),
+                verdict,
                 "item {item} of seed {seed}"
             );
+            assert_eq!(lookup(&shape, &block, chain, fraction), verdict);
         }
     }
     assert!(quick > 0 || items < 3);
 }
 
 /// A fraction like that of an entry, so that matches happen.
-fn near(state: &State, random: &mut Random) -> u64 {
+fn near(state: &DecodedBlock, random: &mut Random) -> u64 {
     let noise = random.next() >> (random.next() % 20);
     match state {
-        State::Holding(contents) if !contents.entries.is_empty() => {
+        DecodedBlock::Holding(contents) if !contents.entries.is_empty() => {
             let at = random.below(contents.entries.len());
             contents.entries[at].prefix ^ noise
         }
@@ -251,18 +296,27 @@ fn near(state: &State, random: &mut Random) -> u64 {
 }
 
 #[test]
-fn the_fast_way_does_what_the_reference_does() {
+fn the_fast_block_equals_the_reference() {
     let short = |block| Block { remainder_bits: 9, ..block };
     for seed in 0..30 {
         for block in [LINE, HALF] {
             same(Shape::new(block, Form::Plain), seed, 130);
-            same(Shape::new(block, Form::Plain).with_head(4), seed, 130);
+            same(
+                Shape::new(block, Form::Plain).with_heads(HeadLayout::Nibbles),
+                seed,
+                130,
+            );
             same(Shape::new(block, Form::Elastic), seed, 130);
-            same(Shape::new(block, Form::Elastic).with_head(4), seed, 130);
-            same(Shape::new(short(block), Form::Plain), seed, 70);
+            same(
+                Shape::new(block, Form::Elastic)
+                    .with_heads(HeadLayout::Nibbles),
+                seed,
+                130,
+            );
+            same_reference(Shape::new(short(block), Form::Plain), seed, 70);
         }
-        same(placed(Form::Plain), seed, 130);
-        same(placed(Form::Elastic), seed, 130);
+        same(reversed(Form::Plain), seed, 130);
+        same(reversed(Form::Elastic), seed, 130);
         same(Shape::new(LINE, Form::Capped(45)), seed, 130);
         same(Shape::new(HALF, Form::Capped(17)), seed, 130);
     }
@@ -277,8 +331,10 @@ fn the_fast_way_does_what_the_reference_does() {
         (5, 4, Form::Plain),
     ] {
         for long in 0..chains {
-            for shape in [Shape::new(LINE, form).with_head(head), placed(form)]
-            {
+            for shape in [
+                Shape::new(LINE, form).with_heads(heads_of(head)),
+                reversed(form),
+            ] {
                 same_in(shape, 9, 130, |item, chain| match item % 8 {
                     0 => chain % chains,
                     _ => long,
@@ -292,7 +348,10 @@ fn the_fast_way_does_what_the_reference_does() {
         for long in [15, 16, 17, 18, 25, 40] {
             let items = long + 63;
             let first = |item: u32| item.saturating_sub(long - 1).min(63);
-            for shape in [Shape::new(LINE, form).with_head(4), placed(form)] {
+            for shape in [
+                Shape::new(LINE, form).with_heads(HeadLayout::Nibbles),
+                reversed(form),
+            ] {
                 same_in(shape, 5, items, |item, _| first(item));
                 // The other way round, the last chain.
                 same_in(shape, 5, items, |item, _| item.min(63));
@@ -300,10 +359,18 @@ fn the_fast_way_does_what_the_reference_does() {
         }
     }
     same(Shape::new(LINE, Form::Plain), 1234, 455);
-    same(Shape::new(LINE, Form::Plain).with_head(4), 1234, 455);
-    same(placed(Form::Plain), 1234, 455);
-    same(placed(Form::Elastic), 1234, 455);
-    same(Shape::new(HALF, Form::Elastic).with_head(4), 1234, 230);
+    same(
+        Shape::new(LINE, Form::Plain).with_heads(HeadLayout::Nibbles),
+        1234,
+        455,
+    );
+    same(reversed(Form::Plain), 1234, 455);
+    same(reversed(Form::Elastic), 1234, 455);
+    same(
+        Shape::new(HALF, Form::Elastic).with_heads(HeadLayout::Nibbles),
+        1234,
+        230,
+    );
     same(Shape::new(LINE, Form::Elastic), 1234, 455);
     same(Shape::new(HALF, Form::Plain), 1234, 230);
     same(Shape::new(HALF, Form::Elastic), 1234, 230);
@@ -315,22 +382,22 @@ fn the_fast_way_does_what_the_reference_does() {
 fn blocks_without_heads_are_filled_in_place() {
     for form in [Form::Plain, Form::Elastic] {
         for (shape, heads, most) in [
-            (Shape::new(LINE, form).with_head(4), 89, 127),
-            (placed(form), 89, 127),
-            (Shape::new(HALF, form).with_head(4), 44, 112),
+            (Shape::new(LINE, form).with_heads(HeadLayout::Nibbles), 89, 127),
+            (reversed(form), 89, 127),
+            (Shape::new(HALF, form).with_heads(HeadLayout::Nibbles), 44, 112),
         ] {
             // Two words are looked at, with a one in front and the flags.
             let most = most.min(shape.block.array_bits() / 2);
             let most = most.min(128 - form.flags());
-            for fast in ways(shape) {
+            for fast in specialisations(shape) {
                 let mut random = Random(11);
-                let mut state = State::Holding(Contents::default());
+                let mut state = DecodedBlock::Holding(Contents::default());
                 for entries in 1..=most {
                     let chain = shape.chain(random.next());
                     let fraction = random.next();
                     let mut block = written(&shape, &state);
                     let done = fast.insert(&mut block, chain, fraction);
-                    let slow = done == Insertion::Slow;
+                    let slow = done == InsertOutcome::NeedsDecoding;
                     assert_eq!(slow, entries == heads + 1, "{entries}");
                     let entry = Entry::new(chain, fraction);
                     state = state.insert(&shape, entry);
@@ -343,17 +410,17 @@ fn blocks_without_heads_are_filled_in_place() {
 /// All tails at once, on every backend, against entries taken apart.
 #[test]
 fn tails_are_equal_where_entries_agree() {
-    fn equal<B: Backend>(
-        backend: B,
+    fn equal<T: Ops>(
+        token: T,
         block: &[u8],
-        tails: &Tails,
+        tails: &TailTables,
         wanted: Tail,
     ) -> u64 {
         if let Ok(block) = <&[u8; 32]>::try_from(block) {
-            return backend.equal_tails(block, tails, wanted);
+            return token.match_tails(block, tails, wanted);
         }
         let block: &[u8; 64] = block.try_into().unwrap();
-        backend.equal_tails(block, tails, wanted)
+        token.match_tails(block, tails, wanted)
     }
     let mut random = Random(7);
     let mut agreed = 0;
@@ -367,8 +434,8 @@ fn tails_are_equal_where_entries_agree() {
         (HALF, Form::Plain, 4, 1),
         (HALF, Form::Elastic, 4, 1),
     ] {
-        let shape = Shape::new(block, form).with_head(head);
-        let tails = Tails::new(&shape, before);
+        let shape = Shape::new(block, form).with_heads(heads_of(head));
+        let tails = TailTables::new(&shape, before);
         // With more entries heads are shorter, or not all entries are shown.
         let most = match (block, head, before) {
             (HALF, ..) => 44,
@@ -376,23 +443,23 @@ fn tails_are_equal_where_entries_agree() {
             (_, _, 0) => 63,
             _ => 89,
         };
-        for entries in Tails::least(shape.block, head)..=most {
-            let mut state = State::Holding(Contents::default());
+        for entries in TailTables::least(shape.block, head)..=most {
+            let mut state = DecodedBlock::Holding(Contents::default());
             for _ in 0..entries {
                 let chain = shape.chain(random.next());
                 let entry = Entry::new(chain, random.next());
                 state = state.insert(&shape, entry);
             }
             let block = written(&shape, &state);
-            let State::Holding(contents) = &state else {
+            let DecodedBlock::Holding(contents) = &state else {
                 panic!("{entries} entries are not too many");
             };
             let Cut { head, base, .. } = shape.cut(entries);
             for turn in 0..20 {
                 let fraction = near(&state, &mut random);
                 let bits = (fraction << head >> 56) as u8;
-                let vague = turn % 2 == 1;
-                let wanted = Tail { entries, bits, vague };
+                let worn = turn % 2 == 1;
+                let wanted = Tail { entries, bits, worn };
                 let found = equal(Scalar, &block, &tails, wanted);
                 let mut here = 0;
                 for bit in 0u32..64 {
@@ -401,7 +468,7 @@ fn tails_are_equal_where_entries_agree() {
                     let Some(entry) = entry else { continue };
                     let nothing = entry.known > base && !entry.last_bit();
                     let bits = entry.known - head;
-                    let bits = bits - u32::from(vague && nothing);
+                    let bits = bits - u32::from(worn && nothing);
                     let differ = (entry.prefix ^ fraction) << head;
                     let agree = bits == 0 || differ >> (64 - bits) == 0;
                     let told = found >> bit & 1 == 1;
@@ -410,12 +477,12 @@ fn tails_are_equal_where_entries_agree() {
                     here |= 1 << bit;
                 }
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
-                if let Some(avx2) = crate::simd::Avx2::new() {
+                if let Some(avx2) = crate::arch::Avx2::new() {
                     let other = equal(avx2, &block, &tails, wanted);
                     assert_eq!(other & here, found & here);
                 }
                 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
-                if let Some(avx512) = crate::simd::Avx512::new() {
+                if let Some(avx512) = crate::arch::Avx512::new() {
                     let other = equal(avx512, &block, &tails, wanted);
                     assert_eq!(other & here, found & here);
                 }

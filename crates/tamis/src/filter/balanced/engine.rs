@@ -1,71 +1,89 @@
-//! The walk of a key through its blocks.
+//! The walk of a key through its choices, and the kernels of the balanced
+//! filter: one per block size, with and without tracking bits.
 
+use super::Balanced;
 use super::shape::{Refusal, Shape, Tally};
-use crate::batch::{self, SMALL_CACHE, Staged, Step};
-use crate::block::bloom::{ANY, BlockProbe, Count, Probes};
+use crate::arch::{Hint, L2};
+use crate::block::Verdict;
+use crate::block::bloom::{ANY, BlockProbe as _, Count, Probes};
 use crate::block::guarded::Division;
+use crate::kernel::pipeline::{
+    self, L2_BYTES, LANES, MultiProbe, Probe, Update,
+};
+use crate::kernel::{Backend, Core, Kernel, KernelFns, Lookup};
 use crate::key::Stream;
+use crate::memory::{NonEmptyBlocks, blocks};
 use crate::overflow::{Overflow, OverflowList, OverflowListView};
 use crate::placement::{
-    BlockRange, MAX_CHOICES, Proposals, Range, other_stream, reduce, ticket,
+    BlockRange, MAX_CHOICES, Proposals, other_stream, reduce, ticket,
     ticket_stream,
 };
-use crate::simd;
-use crate::simd::Backend;
 use crate::summary::tracking;
 
-/// Everything the walk needs, computed once from the shape.
+/// Everything a walk needs, computed once from the shape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     proposals: Proposals,
-    rounds: [Round; MAX_CHOICES],
+    rules: [ChoiceRule; MAX_CHOICES],
     refusal: Refusal,
     overflow: Overflow,
     probes: Count,
     block_bytes: usize,
-    /// Whether a lookup goes on if and only if a tracking bit says so, in
-    /// every round but the last.
-    pub(super) is_tracked: bool,
+    /// Whether the tracking bits alone decide if a lookup continues, at every
+    /// choice but the last.
+    is_tracked: bool,
 }
 
-/// What a lookup needs to know of one of the choices.
+/// The rule by which a lookup passes one of the choices.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Round {
+struct ChoiceRule {
     division: Division,
     payload_bits: u32,
     refused: Refused,
 }
 
-/// How a block tells whether it has refused a key.
+/// Evidence that a block has refused a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// It takes every key.
+    /// None: the block takes every key.
     Never,
-    /// By its tracking bits alone. They are set by a refused key, and a
-    /// block that counts its ones refuses every key from then on.
+    /// Its tracking bits. A refused key sets them, and a block that counts
+    /// its ones refuses every key from then on.
     Tracked,
-    /// By its tracking bits, if it has some, and by what it holds.
+    /// Its tracking bits, if it has any, and its load.
     Both,
 }
 
-/// The memory of a filter that can change.
+/// The memory of a filter for insertions.
 pub(super) struct Site<'a> {
     pub(super) blocks: &'a mut [u8],
     pub(super) list: &'a mut OverflowList,
     pub(super) tally: &'a mut Tally,
+    /// Whether the keys are new, so that no lookup is needed.
+    pub(super) distinct: bool,
+}
+
+impl Core for Engine {
+    /// The blocks and the overflow list.
+    type View<'a> = (&'a [u8], OverflowListView<'a>);
+    type Store<'a> = Site<'a>;
 }
 
 impl Engine {
     pub(super) fn new(shape: &Shape) -> Self {
-        let rounds =
-            core::array::from_fn(|choice| Round::new(shape, choice as u32));
+        let rules = core::array::from_fn(|choice| {
+            ChoiceRule::new(shape, choice as u32)
+        });
         let but_last = (shape.choices() as usize).saturating_sub(1);
-        let but_last: &[Round] = rounds.get(..but_last).unwrap_or_default();
+        let but_last: &[ChoiceRule] =
+            rules.get(..but_last).unwrap_or_default();
         Self {
             proposals: shape.proposals(),
-            rounds,
+            rules,
             is_tracked: !but_last.is_empty()
-                && but_last.iter().all(|r| r.refused == Refused::Tracked),
+                && but_last
+                    .iter()
+                    .all(|rule| rule.refused == Refused::Tracked),
             refusal: shape.refusal,
             overflow: shape.overflow,
             probes: Count::new(shape.probes),
@@ -75,12 +93,12 @@ impl Engine {
 
     #[inline(always)]
     pub(super) fn division(&self, choice: u32) -> Division {
-        self.round(choice).division
+        self.rule(choice).division
     }
 
     #[inline(always)]
-    fn round(&self, choice: u32) -> &Round {
-        &self.rounds[choice as usize % MAX_CHOICES]
+    fn rule(&self, choice: u32) -> &ChoiceRule {
+        &self.rules[choice as usize % MAX_CHOICES]
     }
 
     #[inline(always)]
@@ -92,13 +110,13 @@ impl Engine {
 
     #[inline(always)]
     fn probe(&self, hash: u64, choice: u32) -> Probes {
-        let bits = self.round(choice).payload_bits;
+        let bits = self.rule(choice).payload_bits;
         Probes::new(hash, self.probes, bits)
     }
 
     #[inline(always)]
     fn class(&self, hash: u64, choice: u32) -> u32 {
-        self.round(choice).class(ticket(hash, choice))
+        self.rule(choice).class(ticket(hash, choice))
     }
 
     #[inline(always)]
@@ -116,20 +134,20 @@ impl Engine {
             .refuses(self.division(choice), block, || ticket(hash, choice))
     }
 
-    /// Whether a lookup that did not find a key here must go on.
+    /// Whether a lookup that did not find a key here continues.
     #[inline(always)]
-    fn goes_on(
+    fn continues(
         &self,
-        round: &Round,
+        rule: &ChoiceRule,
         block: &[u8],
         hash: u64,
         choice: u32,
     ) -> bool {
-        match round.refused {
+        match rule.refused {
             Refused::Never => false,
-            Refused::Tracked => round.has_tracked(block, ticket(hash, choice)),
+            Refused::Tracked => rule.has_tracked(block, ticket(hash, choice)),
             Refused::Both => {
-                round.has_refused(block, hash, choice)
+                rule.has_refused(block, hash, choice)
                     && self.refuses(block, hash, choice)
             }
         }
@@ -137,25 +155,24 @@ impl Engine {
 
     #[inline(always)]
     pub(super) fn prefetch(&self, blocks: &[u8], hash: u64, choice: u32) {
-        simd::prefetch::<false>(blocks, self.place(hash, choice).start);
+        L2::prefetch(blocks, self.place(hash, choice).start);
     }
 
-    /// Inserts a key unless it is present; whether it was new. A `distinct`
-    /// key is known to be new, and is not looked for.
+    /// Inserts a key unless it is present. Returns whether it was new.
     ///
-    /// First the walk a lookup takes, reading only: it ends at the block
-    /// that will take the key. Then tracking bits are set in the blocks
-    /// before that one. They are set only for keys that ended further on: a
-    /// key that came back to its first block is found there.
+    /// First the walk of a lookup, reading only: it ends at the block that
+    /// takes the key. Then tracking bits are set in the blocks before that
+    /// one, and only for keys that ended further on: a key that came back to
+    /// its first block is found there.
     #[inline(always)]
-    pub(super) fn insert<B: Backend>(
+    fn insert<B: Backend>(
         &self,
         backend: B,
         site: &mut Site<'_>,
         hash: u64,
-        distinct: bool,
     ) -> bool {
-        // A lookup of this key would still be on its way.
+        let distinct = site.distinct;
+        // Whether a lookup of this key has not ended yet.
         let mut maybe_present = !distinct;
         let mut taken_by = None;
         for choice in 0..self.proposals.choices() {
@@ -170,7 +187,7 @@ impl Engine {
                 break;
             }
             maybe_present &=
-                self.round(choice).has_refused(block, hash, choice);
+                self.rule(choice).has_refused(block, hash, choice);
         }
         let choices = self.proposals.choices();
         let ends_at = match taken_by {
@@ -181,8 +198,8 @@ impl Engine {
                 Some(choice)
             }
             None => {
-                // The list is exact: what is in it needs no second entry,
-                // even if the caller believes it new.
+                // The list is exact: a listed key needs no second entry, even
+                // a distinct one.
                 let look = maybe_present || distinct;
                 if look && site.list.view().contains(hash) {
                     return false;
@@ -209,7 +226,7 @@ impl Engine {
     }
 }
 
-impl Round {
+impl ChoiceRule {
     fn new(shape: &Shape, choice: u32) -> Self {
         let division = shape.division(choice);
         let refused = if shape.absorbs(choice) {
@@ -230,25 +247,123 @@ impl Round {
         tracking::class(ticket, self.division.tracking_bits)
     }
 
-    /// Whether a block has refused a key of this class, as far as it
-    /// remembers.
+    /// Whether the tracking bits allow that a block has refused a key of this
+    /// class.
     #[inline(always)]
     fn has_refused(&self, block: &[u8], hash: u64, choice: u32) -> bool {
         self.division.tracking_bits == 0
             || self.has_tracked(block, ticket(hash, choice))
     }
 
-    /// The same of a block with tracking bits.
+    /// [`has_refused`](Self::has_refused) for a block with tracking bits.
     #[inline(always)]
     fn has_tracked(&self, block: &[u8], ticket: u64) -> bool {
         self.division.has_tracked(block, self.class(ticket))
     }
 }
 
-/// What a lookup needs and nothing else. `TRACKED` if tracking bits alone
-/// tell whether it goes on, in every round but the last.
+/// Chooses the kernel of a shape.
+pub(super) fn select<D: AsRef<[u8]>>(
+    shape: &Shape,
+    engine: &Engine,
+) -> KernelFns<Balanced<D>, Engine> {
+    macro_rules! kernel {
+        ($bytes:literal, $tracked:literal) => {
+            KernelFns::new::<Walk<$bytes, $tracked>, Walk<$bytes, $tracked>>()
+        };
+    }
+    match (shape.block_bits, engine.is_tracked) {
+        (256, false) => kernel!(32, false),
+        (256, true) => kernel!(32, true),
+        (_, false) => kernel!(64, false),
+        (_, true) => kernel!(64, true),
+    }
+}
+
+/// The kernel for blocks of `BYTES` bytes. `TRACKED` if tracking bits alone
+/// decide whether a lookup continues.
+struct Walk<const BYTES: usize, const TRACKED: bool>;
+
+impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
+    Lookup<Balanced<D>> for Walk<BYTES, TRACKED>
+{
+    #[inline(always)]
+    fn contains<B: Backend>(
+        backend: B,
+        filter: &Balanced<D>,
+        hash: u64,
+    ) -> bool {
+        let start = filter.payload.start;
+        let blocks = blocks::<BYTES>(&filter.data.as_ref()[start..]);
+        let list = filter.list();
+        let view = View::<BYTES, TRACKED>::new(&filter.engine, blocks, list);
+        let mut verdict = view.choice::<true>(0).test_one(backend, hash);
+        let mut choice = 0;
+        while verdict == Verdict::Continue {
+            choice += 1;
+            verdict = view.choice::<false>(choice).test_one(backend, hash);
+        }
+        verdict == Verdict::Maybe
+    }
+}
+
+impl<const BYTES: usize, const TRACKED: bool> Kernel<Engine>
+    for Walk<BYTES, TRACKED>
+{
+    #[inline(always)]
+    fn contains_batch<B: Backend>(
+        backend: B,
+        engine: &Engine,
+        (bytes, list): (&[u8], OverflowListView<'_>),
+        hashes: &[u64],
+        found: &mut [bool],
+    ) {
+        let blocks = blocks::<BYTES>(bytes);
+        let view = View::<BYTES, TRACKED>::new(engine, blocks, list);
+        pipeline::contains_batch(view, backend, hashes, found);
+    }
+
+    #[inline(always)]
+    fn insert<B: Backend>(
+        backend: B,
+        engine: &Engine,
+        mut site: Site<'_>,
+        hash: u64,
+    ) -> bool {
+        engine.insert(backend, &mut site, hash)
+    }
+
+    #[inline(always)]
+    fn insert_batch<B: Backend>(
+        backend: B,
+        engine: &Engine,
+        site: Site<'_>,
+        hashes: &[u64],
+    ) {
+        pipeline::update_batch(backend, &mut Filled(engine, site), hashes);
+    }
+}
+
+/// A filter to be changed.
+struct Filled<'a>(&'a Engine, Site<'a>);
+
+impl Update for Filled<'_> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn prefetch(&self, &hash: &u64) {
+        self.0.prefetch(self.1.blocks, hash, 0);
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        self.0.insert(backend, &mut self.1, hash);
+    }
+}
+
+/// The blocks and the list of a filter for lookups.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a, const BYTES: usize, const TRACKED: bool> {
+struct View<'a, const BYTES: usize, const TRACKED: bool> {
     engine: &'a Engine,
     blocks: &'a [[u8; BYTES]],
     list: OverflowListView<'a>,
@@ -256,7 +371,7 @@ pub(super) struct View<'a, const BYTES: usize, const TRACKED: bool> {
 
 impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     #[inline(always)]
-    pub(super) fn new(
+    fn new(
         engine: &'a Engine,
         blocks: &'a [[u8; BYTES]],
         list: OverflowListView<'a>,
@@ -268,14 +383,15 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     fn choice<const FIRST: bool>(
         &self,
         choice: u32,
-    ) -> Choice<'a, BlockRange, BYTES, TRACKED, FIRST> {
+    ) -> Choice<'a, BYTES, TRACKED, FIRST> {
         let engine = self.engine;
+        let level = engine.proposals.range(choice);
         Choice {
             view: *self,
             choice,
-            level: engine.proposals.range(choice),
+            level,
             probes: engine.probes,
-            round: *engine.round(choice),
+            rule: *engine.rule(choice),
             is_last: engine.is_last(choice),
             streams: Streams {
                 first: Probes::streams(0),
@@ -286,13 +402,15 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
     }
 }
 
-impl<'a, const BYTES: usize, const TRACKED: bool> Staged
+impl<'a, const BYTES: usize, const TRACKED: bool> MultiProbe
     for View<'a, BYTES, TRACKED>
 {
-    const CACHED: usize = SMALL_CACHE;
+    const AHEAD: usize = 64;
+    const L1_BELOW: usize = L2_BYTES;
+    const IS_SINGLE: bool = false;
 
-    type First = Choice<'a, BlockRange, BYTES, TRACKED, true>;
-    type Later = Choice<'a, BlockRange, BYTES, TRACKED, false>;
+    type First = InBatch<'a, BYTES, TRACKED, true>;
+    type Next = InBatch<'a, BYTES, TRACKED, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -301,49 +419,28 @@ impl<'a, const BYTES: usize, const TRACKED: bool> Staged
 
     #[inline(always)]
     fn first(&self) -> Self::First {
-        self.choice(0)
+        self.choice(0).in_batch()
     }
 
     #[inline(always)]
-    fn later(&self, choice: u32) -> Self::Later {
-        self.choice(choice)
+    fn next(&self, choice: u32) -> Self::Next {
+        self.choice(choice).in_batch()
     }
 }
 
-/// What is worked out before a block is there. The multiplications are; the
-/// class of the key is not, as present keys hardly ever need it.
+/// One of the choices of a key.
 #[derive(Clone, Copy)]
-pub(super) struct Plan<'a, const BYTES: usize> {
-    /// The words behind the first positions.
-    first: [u64; 2],
-    block: &'a [u8; BYTES],
-}
-
-impl<const BYTES: usize> Default for Plan<'_, BYTES> {
-    fn default() -> Self {
-        Self { first: [0; 2], block: &[0; BYTES] }
-    }
-}
-
-/// One of the choices: a round of a lookup.
-#[derive(Clone, Copy)]
-pub(super) struct Choice<
-    'a,
-    L,
-    const BYTES: usize,
-    const TRACKED: bool,
-    const FIRST: bool,
-> {
+struct Choice<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> {
     view: View<'a, BYTES, TRACKED>,
     choice: u32,
-    level: L,
+    level: BlockRange,
     probes: Count,
-    round: Round,
+    rule: ChoiceRule,
     is_last: bool,
     streams: Streams,
 }
 
-/// Where the words of a choice come from.
+/// The hash streams of a choice.
 #[derive(Clone, Copy)]
 struct Streams {
     first: [Stream; 2],
@@ -351,139 +448,160 @@ struct Streams {
     block: Stream,
 }
 
-/// The blocks of a level.
-pub(super) trait Blocks<'a, const BYTES: usize>: Copy {
-    /// The same for many lookups, of which it is checked once that they are
-    /// among `all` blocks.
-    fn range(self, all: &'a [[u8; BYTES]]) -> Range<'a, [u8; BYTES]>;
-
-    /// The block that a hash chooses, of `all` blocks.
-    fn choose<const FIRST: bool>(
-        self,
-        all: &'a [[u8; BYTES]],
-        hash: u64,
-    ) -> &'a [u8; BYTES];
-}
-
-impl<'a, const BYTES: usize> Blocks<'a, BYTES> for BlockRange {
-    #[inline(always)]
-    fn range(self, all: &'a [[u8; BYTES]]) -> Range<'a, [u8; BYTES]> {
-        let Self { first, blocks } = self;
-        Range::new(&all[first as usize..][..blocks as usize])
-            // Behind the last choice, where nobody asks for a block.
-            .or_else(|| Range::new(all))
-            .expect("a filter has blocks")
-    }
-
-    #[inline(always)]
-    fn choose<const FIRST: bool>(
-        self,
-        all: &'a [[u8; BYTES]],
-        hash: u64,
-    ) -> &'a [u8; BYTES] {
-        let block = match FIRST {
-            // Nothing is in front of the first level.
-            true => reduce(hash, self.blocks),
-            false => self.block(hash),
-        };
-        &all[block as usize]
-    }
-}
-
-impl<'a, const BYTES: usize> Blocks<'a, BYTES> for Range<'a, [u8; BYTES]> {
-    #[inline(always)]
-    fn range(self, _: &'a [[u8; BYTES]]) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn choose<const FIRST: bool>(
-        self,
-        _: &'a [[u8; BYTES]],
-        hash: u64,
-    ) -> &'a [u8; BYTES] {
-        self.choose(hash)
-    }
-}
-
-impl<'a, L, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
-    batch::Round for Choice<'a, L, BYTES, TRACKED, FIRST>
-where
-    L: Blocks<'a, BYTES>,
+impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
+    Choice<'a, BYTES, TRACKED, FIRST>
 {
-    type Plan = Plan<'a, BYTES>;
-    type Many = Choice<'a, Range<'a, [u8; BYTES]>, BYTES, TRACKED, FIRST>;
-
+    /// The hash that chooses the block of a key.
     #[inline(always)]
-    fn for_many(self) -> Self::Many {
-        let Self { view, choice, level, probes, round, is_last, .. } = self;
+    fn chooser(&self, hash: u64) -> u64 {
+        match FIRST {
+            true => hash,
+            false => self.streams.block.word(hash),
+        }
+    }
+
+    /// The words behind the first positions of a key.
+    #[inline(always)]
+    fn words(&self, hash: u64) -> [u64; 2] {
+        self.streams.first.map(|stream| stream.word(hash))
+    }
+
+    /// Tests the block of a key.
+    #[inline(always)]
+    fn test<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        block: &[u8; BYTES],
+        first: [u64; 2],
+    ) -> Verdict {
+        let Self { view: View { engine, list, .. }, rule, .. } = *self;
+        let count = self.probes;
+        let bits = match TRACKED && FIRST {
+            // At least one bit is a tracking bit. The bound keeps the code for
+            // blocks without them from being compiled.
+            true => rule.payload_bits.min(8 * BYTES as u32 - 1),
+            false => rule.payload_bits,
+        };
+        if (Probes { hash, count, bits, first })
+            .covered::<_, ANY>(backend, block)
+        {
+            return Verdict::Maybe;
+        }
+        let choice = if FIRST { 0 } else { self.choice };
+        // With tracking bits a second choice exists.
+        let is_last = self.is_last && !(TRACKED && FIRST);
+        let continues = match TRACKED && !is_last {
+            true => rule.has_tracked(block, self.streams.ticket.word(hash)),
+            false => engine.continues(&rule, block, hash, choice),
+        };
+        if !is_last {
+            // Not a branch: one key in four or five continues.
+            return match continues {
+                true => Verdict::Continue,
+                false => Verdict::Absent,
+            };
+        }
+        let listed = continues
+            && engine.overflow == Overflow::List
+            && list.contains(hash);
+        Verdict::from_match(listed)
+    }
+
+    /// Chooses the block of a single key, and tests it.
+    #[inline(always)]
+    fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict {
+        let chooser = self.chooser(hash);
+        let block = match FIRST {
+            // The first level begins at block 0.
+            true => reduce(chooser, self.level.blocks),
+            false => self.level.block(chooser),
+        };
+        let block = &self.view.blocks[block as usize];
+        self.test(backend, hash, block, self.words(hash))
+    }
+
+    /// The same choice for a loop over many keys: the range of its blocks is
+    /// checked once, and the constants of the hash streams are memory
+    /// operands instead of registers.
+    #[inline(always)]
+    fn in_batch(self) -> InBatch<'a, BYTES, TRACKED, FIRST> {
+        let BlockRange { first, blocks } = self.level;
+        let all = self.view.blocks;
+        let blocks =
+            NonEmptyBlocks::new(&all[first as usize..][..blocks as usize])
+                // Behind the last choice no block is chosen.
+                .or_else(|| NonEmptyBlocks::new(all))
+                .expect("a filter has blocks");
         let Streams { first: [a, b], ticket, block } = self.streams;
         let streams = Streams {
             first: [a.in_memory(), b.in_memory()],
             ticket: ticket.in_memory(),
             block: block.in_memory(),
         };
-        let level = level.range(view.blocks);
-        Choice { view, choice, level, probes, round, is_last, streams }
+        InBatch { choice: Self { streams, ..self }, blocks }
+    }
+}
+
+/// A [`Choice`] in a batch.
+#[derive(Clone, Copy)]
+struct InBatch<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
+{
+    choice: Choice<'a, BYTES, TRACKED, FIRST>,
+    blocks: NonEmptyBlocks<'a, [u8; BYTES]>,
+}
+
+/// The plans of a row: the results of all multiplications but that of the
+/// tracking class, which present keys hardly ever need.
+#[derive(Clone, Copy)]
+struct Plans<'a, const BYTES: usize> {
+    /// The words behind the first positions.
+    first: [[u64; LANES]; 2],
+    blocks: [&'a [u8; BYTES]; LANES],
+}
+
+impl<const BYTES: usize> Default for Plans<'_, BYTES> {
+    fn default() -> Self {
+        Self { first: [[0; LANES]; 2], blocks: [&[0; BYTES]; LANES] }
+    }
+}
+
+impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> Probe
+    for InBatch<'a, BYTES, TRACKED, FIRST>
+{
+    type Plans = Plans<'a, BYTES>;
+
+    const BRANCHES: bool = true;
+
+    #[inline(always)]
+    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
+        for (lane, &hash) in hashes.iter().enumerate() {
+            let chooser = self.choice.chooser(hash);
+            plans.blocks[lane] = self.blocks.choose(chooser);
+            let [a, b] = self.choice.words(hash);
+            (plans.first[0][lane], plans.first[1][lane]) = (a, b);
+        }
     }
 
     #[inline(always)]
-    fn plan(&self, hash: u64) -> Plan<'a, BYTES> {
-        let chooser = match FIRST {
-            true => hash,
-            false => self.streams.block.word(hash),
-        };
-        let block = self.level.choose::<FIRST>(self.view.blocks, chooser);
-        let [a, b] = self.streams.first;
-        Plan { first: [a.word(hash), b.word(hash)], block }
+    fn prefetch<H: Hint>(&self, _: u64, plans: &Self::Plans, lane: usize) {
+        H::prefetch(plans.blocks[lane], 0);
     }
 
     #[inline(always)]
-    fn ask<const CACHED: bool>(&self, _: u64, plan: Plan<'a, BYTES>) {
-        simd::prefetch::<CACHED>(plan.block, 0);
-    }
-
-    #[inline(always)]
-    fn step<B: Backend>(
+    fn test<B: Backend>(
         &self,
         backend: B,
         hash: u64,
-        plan: Plan<'a, BYTES>,
-    ) -> Step {
-        let Self { view: View { engine, list, .. }, round, .. } = *self;
-        let Plan { first, block } = plan;
-        let count = self.probes;
-        let bits = match TRACKED && FIRST {
-            // There is a tracking bit in the block, at least. What a whole
-            // block would be asked is then not even compiled.
-            true => round.payload_bits.min(8 * BYTES as u32 - 1),
-            false => round.payload_bits,
-        };
-        if (Probes { hash, count, bits, first })
-            .covered::<_, ANY>(backend, block)
-        {
-            return Step::Yes;
-        }
-        let choice = if FIRST { 0 } else { self.choice };
-        // Where tracking bits tell, there is a second choice.
-        let is_last = self.is_last && !(TRACKED && FIRST);
-        let goes_on = match TRACKED && !is_last {
-            true => round.has_tracked(block, self.streams.ticket.word(hash)),
-            false => engine.goes_on(&round, block, hash, choice),
-        };
-        if !is_last {
-            // Not a branch: one key in four or five goes on.
-            return match goes_on {
-                true => Step::Next,
-                false => Step::No,
-            };
-        }
-        let listed = goes_on
-            && engine.overflow == Overflow::List
-            && list.contains(hash);
-        match listed {
-            true => Step::Yes,
-            false => Step::No,
-        }
+        plans: &Self::Plans,
+        lane: usize,
+    ) -> Verdict {
+        let first = [plans.first[0][lane], plans.first[1][lane]];
+        self.choice.test(backend, hash, plans.blocks[lane], first)
+    }
+
+    #[inline(always)]
+    fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict {
+        self.choice.test_one(backend, hash)
     }
 }

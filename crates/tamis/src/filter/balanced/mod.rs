@@ -14,19 +14,18 @@ use core::ops::Range;
 
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{Builder, Filter, FilterMut, Stats, assert_same_length};
-use crate::batch::{self, Updated};
 use crate::block::bloom::power;
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
 use crate::filter::{Parameter, Parameters};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::kernel::KernelFns;
 use crate::key::KeyHasher;
+use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
 use crate::placement::Scheme;
-use crate::simd::{Backend, Chosen, LookUp, Task, dispatch};
-use crate::storage::Owned;
 use crate::summary::tracking;
-use engine::{Engine, Site, View};
+use engine::{Engine, Site};
 use shape::{Shape, Tally};
 
 /// A balanced Bloom filter (Kanizo, Hay and Keslassy): blocks that are full
@@ -82,7 +81,7 @@ pub struct Balanced<D = Owned> {
     /// Where the blocks are in `data`.
     payload: Range<usize>,
     list: Listed,
-    look_up: Chosen<Self>,
+    fns: KernelFns<Self, Engine>,
 }
 
 /// Where the list is.
@@ -182,7 +181,7 @@ impl Balanced {
         let data = Owned::zeroed(bytes)?;
         let engine = Engine::new(&shape);
         Ok(Self {
-            look_up: choose(&shape, &engine),
+            fns: engine::select(&shape, &engine),
             engine: Box::new(engine),
             shape,
             hasher,
@@ -233,30 +232,24 @@ impl Balanced {
     }
 
     fn insert_one(&mut self, hash: u64, distinct: bool) -> bool {
-        struct One<'a>(&'a Engine, Site<'a>, u64, bool);
-        impl Task for One<'_> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) -> bool {
-                let Self(engine, mut site, hash, distinct) = self;
-                engine.insert(backend, &mut site, hash, distinct)
-            }
-        }
-        let (engine, site) = self.site();
-        let new = dispatch(One(engine, site, hash, distinct));
+        let (engine, fns, site) = self.site(distinct);
+        let new = fns.insert(engine, site, hash);
         self.counts.items = self.tally.items();
         new
     }
 
-    fn site(&mut self) -> (&Engine, Site<'_>) {
-        let Self { engine, data, list, tally, .. } = self;
+    fn site(
+        &mut self,
+        distinct: bool,
+    ) -> (&Engine, &KernelFns<Self, Engine>, Site<'_>) {
+        let Self { engine, data, list, tally, fns, .. } = self;
         // Builders and `into_owned` make an owned list.
         let list = match list {
             Listed::Owned(list) => list,
             Listed::Stored(_) => unreachable!("owned filters own their list"),
         };
-        (engine, Site { blocks: data.as_mut(), list, tally })
+        let blocks = data.as_mut();
+        (engine, fns, Site { blocks, list, tally, distinct })
     }
 }
 
@@ -288,7 +281,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         )?;
         let engine = Engine::new(&shape);
         Ok(Self {
-            look_up: choose(&shape, &engine),
+            fns: engine::select(&shape, &engine),
             engine: Box::new(engine),
             shape,
             hasher: header.hasher,
@@ -321,7 +314,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             Listed::Stored(_) => OverflowList::from_sorted(self.list().sorted),
         };
         Ok(Balanced {
-            look_up: choose(&self.shape, &self.engine),
+            fns: engine::select(&self.shape, &self.engine),
             shape: self.shape,
             engine: self.engine,
             hasher: self.hasher,
@@ -472,15 +465,6 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         }
     }
 
-    #[inline(always)]
-    fn view<const BYTES: usize, const TRACKED: bool>(
-        &self,
-    ) -> View<'_, BYTES, TRACKED> {
-        // Whole blocks: the length was checked when the filter was made.
-        let blocks = bytemuck::cast_slice(self.blocks());
-        View::new(&self.engine, blocks, self.list())
-    }
-
     /// Reads per placed key plus `rest` reads for all others, on average.
     fn mean_reads(&self, rest: f64) -> Option<f64> {
         let items = self.counts.items;
@@ -524,53 +508,6 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 }
 
-/// Calls the same code for every size of blocks, with tracking bits and
-/// without, as constants.
-macro_rules! by_blocks {
-    (@ $size:literal, $is:literal; $bytes:ident, $tracked:ident, $body:expr) => {{
-        const $bytes: usize = $size;
-        const $tracked: bool = $is;
-        $body
-    }};
-    (($shape:expr, $engine:expr), $b:ident, $t:ident => $body:expr) => {
-        match ($shape.block_bits, $engine.is_tracked) {
-            (256, false) => by_blocks!(@ 32, false; $b, $t, $body),
-            (256, true) => by_blocks!(@ 32, true; $b, $t, $body),
-            (_, false) => by_blocks!(@ 64, false; $b, $t, $body),
-            (_, true) => by_blocks!(@ 64, true; $b, $t, $body),
-        }
-    };
-}
-
-/// The single lookup in filters of such a shape.
-fn choose<D: AsRef<[u8]>>(
-    shape: &Shape,
-    engine: &Engine,
-) -> Chosen<Balanced<D>> {
-    by_blocks!((shape, engine), BYTES, TRACKED => {
-        Chosen::new::<InBlocks<BYTES, TRACKED>>()
-    })
-}
-
-/// A single lookup in blocks of this size, with tracking bits or without.
-struct InBlocks<const BYTES: usize, const TRACKED: bool>;
-
-impl<D, const BYTES: usize, const TRACKED: bool> LookUp<Balanced<D>>
-    for InBlocks<BYTES, TRACKED>
-where
-    D: AsRef<[u8]>,
-{
-    #[inline(always)]
-    fn look_up<B: Backend>(
-        filter: &Balanced<D>,
-        backend: B,
-        hash: u64,
-    ) -> bool {
-        let view = filter.view::<BYTES, TRACKED>();
-        batch::all_rounds(view, backend, hash)
-    }
-}
-
 impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     fn kind(&self) -> Kind {
         Kind::Balanced
@@ -583,15 +520,13 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.look_up.look_up(self, hash)
+        self.fns.contains(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_same_length(hashes.len(), found.len());
-        by_blocks!((self.shape, self.engine), BYTES, TRACKED => {
-            let view = self.view::<BYTES, TRACKED>();
-            batch::contains_all(view, hashes, found);
-        });
+        let view = (self.blocks(), self.list());
+        self.fns.contains_batch(&self.engine, view, hashes, found);
     }
 
     #[inline]
@@ -700,32 +635,8 @@ impl FilterMut for Balanced {
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        struct Filled<'a>(&'a Engine, Site<'a>);
-        impl Updated for Filled<'_> {
-            type Item = u64;
-
-            #[inline(always)]
-            fn prefetch(&self, &hash: &u64) {
-                self.0.prefetch(self.1.blocks, hash, 0);
-            }
-
-            #[inline(always)]
-            fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
-                self.0.insert(backend, &mut self.1, hash, false);
-            }
-        }
-        struct Many<'a>(Filled<'a>, &'a [u64]);
-        impl Task for Many<'_> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<B: Backend>(self, backend: B) {
-                let Self(mut filled, hashes) = self;
-                batch::update_all(backend, &mut filled, hashes);
-            }
-        }
-        let (engine, site) = self.site();
-        dispatch(Many(Filled(engine, site), hashes));
+        let (engine, fns, site) = self.site(false);
+        fns.insert_batch(engine, site, hashes);
         self.counts.items = self.tally.items();
     }
 

@@ -7,7 +7,7 @@ use tamis_theory::tinyset::{self, Block, two_level};
 
 use super::TinySet;
 use super::geometry::Geometry;
-use crate::block::fingerprint::{Form, Shape};
+use crate::block::fingerprint::{Form, HeadLayout, Shape};
 use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::format::Counts;
@@ -32,7 +32,7 @@ const LEAST_FOR_BYTES: f64 = 10.8;
 /// Array bits per key for which 4-bit heads of a line are reversed. Above,
 /// hardly a block has more than 64 entries and lookups need one word; below,
 /// more than one block in ten has no heads.
-const FOR_PLACED: Range<f64> = 5.8..8.3;
+const FOR_REVERSED: Range<f64> = 5.8..8.3;
 
 /// A design for any number of keys.
 #[derive(Debug, Clone, Copy)]
@@ -154,11 +154,11 @@ impl Buildable for TinySet {
         let room = f64::from(shape.block.array_bits()) / load;
         let line = (block_bits, chains) == (512, 64);
         let shape = if room >= LEAST_FOR_BYTES {
-            shape.with_head(8)
-        } else if line && FOR_PLACED.contains(&room) {
-            shape.with_placed_heads()
+            shape.with_heads(HeadLayout::Bytes)
+        } else if line && FOR_REVERSED.contains(&room) {
+            shape.with_heads(HeadLayout::NibblesReversed)
         } else {
-            shape.with_head(4)
+            shape.with_heads(HeadLayout::Nibbles)
         };
         Ok(Design { shape, ratio: None, prediction, bits_per_key })
     }

@@ -1,21 +1,19 @@
-//! The shape of a TinySet, and where a key goes in it.
+//! The geometry of a TinySet: its blocks, their encoding in a header, and the
+//! block of a key.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use bytemuck::TransparentWrapper;
 use tamis_theory::tinyset::Block;
 
-use crate::batch::CACHE;
-use crate::block::fingerprint::{
-    ANY, Expected, Fixed, Form, HALVED, Known, PLACED, Repeats, SPARSE, Shape,
-};
+use super::kernels;
+use crate::block::fingerprint::{Form, HeadLayout, RepeatPolicy, Shape};
 use crate::error::{Error, Result};
 use crate::format::Reader;
 use crate::key::stretch;
 use crate::placement::reduce;
 
-/// Blocks and what they are like.
+/// Number and shape of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
     /// Blocks of the first level.
@@ -29,26 +27,27 @@ pub(super) struct Geometry {
     pub(super) repeats: bool,
 }
 
-/// Streams of [`stretch`]: which block of the second level.
-const SECOND: usize = 50;
+/// Stream of [`stretch`] that chooses a block of the second level.
+const SECOND_LEVEL_STREAM: usize = 50;
 
-const ELASTIC: u32 = 1;
+// Flags of the encoded geometry.
+const ELASTIC_FORM: u32 = 1;
 const REMOVABLE: u32 = 2;
 const REPEATS: u32 = 4;
-const PLACED_HEADS: u32 = 8;
+const REVERSED_HEADS: u32 = 8;
 
 impl Geometry {
     const ENCODED: usize = 40;
 
-    /// Bytes of all blocks, if that is a number at all.
+    /// Bytes of all blocks; `None` if they overflow.
     pub(super) fn payload(&self) -> Option<u64> {
         self.blocks
             .checked_add(self.second)?
             .checked_mul(self.shape.bytes() as u64)
     }
 
-    /// Bits of all blocks, as they are counted: a block of free size is
-    /// padded to whole bytes in memory.
+    /// Bits of all blocks, without the padding of blocks that are not whole
+    /// bytes.
     pub(super) fn bits(&self) -> f64 {
         (self.blocks + self.second) as f64
             * f64::from(self.shape.block.block_bits)
@@ -68,7 +67,7 @@ impl Geometry {
         let Form::Capped(cap) = self.shape.form else { return self.shape };
         let remainder_bits = self.shape.cut(cap).base;
         let block = Block { remainder_bits, ..self.shape.block };
-        Shape::new(block, Form::Plain).with_head(self.shape.head)
+        Shape::new(block, Form::Plain).with_heads(self.shape.heads)
     }
 
     /// Block and chain in the second level of what was in this block and
@@ -77,7 +76,7 @@ impl Geometry {
     pub(super) fn second_address(&self, block: u64, chain: u32) -> (u64, u32) {
         let chains = u64::from(self.shape.block.chains);
         let origin = block.wrapping_mul(chains).wrapping_add(chain.into());
-        let mixed = stretch(origin, SECOND);
+        let mixed = stretch(origin, SECOND_LEVEL_STREAM);
         let place = self.blocks + reduce(mixed, self.second);
         (place, self.shape.chain(mixed))
     }
@@ -90,14 +89,15 @@ impl Geometry {
             self.shape.block;
         let (elastic, cap) = match self.shape.form {
             Form::Plain => (0, 0),
-            Form::Elastic => (ELASTIC, 0),
+            Form::Elastic => (ELASTIC_FORM, 0),
             Form::Capped(cap) => (0, cap),
         };
         let mut flags = elastic;
         flags |= if self.removable { REMOVABLE } else { 0 };
         flags |= if self.repeats { REPEATS } else { 0 };
-        flags |= if self.shape.placed { PLACED_HEADS } else { 0 };
-        let head = self.shape.head;
+        let heads = self.shape.heads;
+        flags |= if heads.is_reversed() { REVERSED_HEADS } else { 0 };
+        let head = heads.bits();
         for field in [block_bits, chains, remainder_bits, cap, flags, head] {
             out.extend_from_slice(&field.to_le_bytes());
         }
@@ -113,30 +113,31 @@ impl Geometry {
         let [blocks, second] = [at.u64()?, at.u64()?];
         let [block_bits, chains, remainder_bits, cap, flags, head] =
             [at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?];
-        if flags & !(ELASTIC | REMOVABLE | REPEATS | PLACED_HEADS) != 0 {
+        if flags & !(ELASTIC_FORM | REMOVABLE | REPEATS | REVERSED_HEADS) != 0
+        {
             return Err(corrupt("flags this version does not define"));
         }
-        if !matches!(head, 8 | 4) {
-            return Err(corrupt("heads have 8 or 4 bits"));
-        }
-        let placed = flags & PLACED_HEADS != 0;
-        if placed && (head != 4 || cap != 0) {
-            return Err(corrupt("placed heads have 4 bits, in one level"));
-        }
-        let form = match (flags & ELASTIC != 0, cap) {
+        let heads = match (head, flags & REVERSED_HEADS != 0) {
+            (8, false) => HeadLayout::Bytes,
+            (4, false) => HeadLayout::Nibbles,
+            (4, true) if cap == 0 => HeadLayout::NibblesReversed,
+            (8 | 4, true) => {
+                return Err(corrupt(
+                    "reversed heads have 4 bits, in one level",
+                ));
+            }
+            _ => return Err(corrupt("heads have 8 or 4 bits")),
+        };
+        let form = match (flags & ELASTIC_FORM != 0, cap) {
             (false, 0) => Form::Plain,
             (true, 0) => Form::Elastic,
             (false, cap) => Form::Capped(cap),
             (true, _) => return Err(corrupt("two forms at once")),
         };
         let block = Block { remainder_bits, ..Block::new(block_bits, chains) };
-        let shape = Shape::new(block, form);
         let geometry = Self {
             blocks,
-            shape: match placed {
-                true => shape.with_placed_heads(),
-                false => shape.with_head(head),
-            },
+            shape: Shape::new(block, form).with_heads(heads),
             second,
             removable: flags & REMOVABLE != 0,
             repeats: flags & REPEATS != 0,
@@ -182,7 +183,7 @@ impl Geometry {
                         "expected at most as many blocks as in the first",
                     );
                 }
-                if self.way(0).name == Name::Free {
+                if !kernels::is_fast(self.shape) {
                     return invalid(
                         "block bits",
                         "two levels need blocks of 512 or 256 bits, with a \
@@ -204,124 +205,21 @@ impl Geometry {
         Ok(())
     }
 
-    /// What becomes of repeats if somebody waits for the answer.
+    /// Treatment of repeated keys by single insertions, which report them.
     #[inline(always)]
-    pub(super) fn when_told(&self) -> Repeats {
+    pub(super) fn reporting_policy(&self) -> RepeatPolicy {
         match self.repeats {
-            false => Repeats::Skip,
-            true => Repeats::Tell,
+            false => RepeatPolicy::Skip,
+            true => RepeatPolicy::StoreAndReport,
         }
     }
 
-    /// The fastest way to handle such blocks, if they are made for so many
-    /// items.
-    pub(super) fn way(&self, items: u64) -> Way {
-        let entries = items / self.blocks.max(1);
-        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-        let cached = self.payload().is_some_and(|b| b <= CACHE as u64);
-        Way::new(self.shape, Expected { entries, cached })
-    }
-}
-
-/// How blocks are handled.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
-    pub(super) name: Name,
-    shape: Shape,
-    /// Nothing, if the shape has no way of its own.
-    known: Known,
-}
-
-/// The shapes that have a way of their own, of which the first that fits is
-/// taken, and all others.
-macro_rules! ways {
-    ($($way:ident($blocks:ty),)*) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Name {
-            $($way,)*
-            Free,
-        }
-
-        /// The blocks of a way.
-        pub(super) mod blocks {
-            use super::*;
-
-            $(pub(in crate::filter::tinyset) type $way = $blocks;)*
-            pub(in crate::filter::tinyset) type Free = Shape;
-        }
-
-        impl Way {
-            fn new(shape: Shape, expected: Expected) -> Self {
-                let (name, known) = None$(.or_else(|| {
-                    let blocks = <$blocks>::new(shape, expected)?;
-                    Some((Name::$way, blocks.known()))
-                }))*
-                .unwrap_or((Name::Free, Known::NOTHING));
-                Self { name, shape, known }
-            }
-        }
-
-        $(
-            impl InWay for $blocks {
-                #[inline(always)]
-                fn of(way: &Way) -> &Self {
-                    Self::wrap_ref(&way.known)
-                }
-            }
-        )*
-    };
-}
-ways! {
-    PlainPlaced(Fixed<64, 0, PLACED>),
-    ElasticPlaced(Fixed<64, 2, PLACED>),
-    PlainHalved(Fixed<64, 0, HALVED>),
-    ElasticHalved(Fixed<64, 2, HALVED>),
-    PlainSparse(Fixed<64, 0, SPARSE>),
-    ElasticSparse(Fixed<64, 2, SPARSE>),
-    PlainLine(Fixed<64, 0>),
-    CappedLine(Fixed<64, 1>),
-    ElasticLine(Fixed<64, 2>),
-    PlainAny(Fixed<64, 0, ANY>),
-    ElasticAny(Fixed<64, 2, ANY>),
-    PlainHalfHalved(Fixed<32, 0, HALVED>),
-    ElasticHalfHalved(Fixed<32, 2, HALVED>),
-    PlainHalf(Fixed<32, 0>),
-    CappedHalf(Fixed<32, 1>),
-    ElasticHalf(Fixed<32, 2>),
-}
-
-/// Blocks that are handled in one of the ways.
-pub(super) trait InWay: Sized {
-    /// The blocks, of which it must be known that this is their way: in
-    /// another nothing right is said of them.
-    fn of(way: &Way) -> &Self;
-}
-
-impl InWay for Shape {
+    /// Treatment of repeated keys by batch insertions.
     #[inline(always)]
-    fn of(way: &Way) -> &Self {
-        &way.shape
+    pub(super) fn silent_policy(&self) -> RepeatPolicy {
+        match self.repeats {
+            false => RepeatPolicy::Skip,
+            true => RepeatPolicy::Store,
+        }
     }
 }
-
-/// Calls the same code for the type of every way.
-macro_rules! by_way {
-    ($way:expr, $blocks:ident => $body:expr) => {
-        by_way!($way, $blocks => $body;
-            PlainPlaced ElasticPlaced PlainHalved ElasticHalved PlainSparse
-            ElasticSparse PlainLine CappedLine ElasticLine PlainAny ElasticAny
-            PlainHalfHalved ElasticHalfHalved PlainHalf CappedHalf ElasticHalf
-            Free)
-    };
-    ($way:expr, $blocks:ident => $body:expr; $($name:ident)*) => {{
-        use $crate::filter::tinyset::geometry::{InWay, Name, Way, blocks};
-        let way: &Way = $way;
-        match way.name {
-            $(Name::$name => {
-                let $blocks = <blocks::$name as InWay>::of(way);
-                $body
-            })*
-        }
-    }};
-}
-pub(super) use by_way;

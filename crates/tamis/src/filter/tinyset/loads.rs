@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Geometry, TinySet};
-use crate::block::fingerprint::{Form, State, Summary};
+use crate::block::fingerprint::{BlockLoad, DecodedBlock, Form};
 use crate::filter::{Parameter, Parameters};
 
 /// Number of blocks by the keys they hold, with the false-positive rate
@@ -156,8 +156,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     pub(crate) fn stored(&self) -> impl Iterator<Item = Stored> + '_ {
         (0..self.block_count()).flat_map(|block| {
             let entries = match self.state(block) {
-                State::Holding(contents) => contents.entries,
-                State::Saturated => Vec::new(),
+                DecodedBlock::Holding(contents) => contents.entries,
+                DecodedBlock::Saturated => Vec::new(),
             };
             entries.into_iter().map(move |entry| Stored {
                 block,
@@ -173,7 +173,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     /// The load of all blocks; see [`inspect`](crate::inspect::loads).
     pub(crate) fn loads(&self) -> LoadHistogram {
-        let geometry = &self.geometry;
+        let geometry = &self.core.geometry;
         let second_shape = geometry.second_shape();
         let mut blocks = vec![0];
         let (mut saturated, mut items) = (0, [0; 2]);
@@ -184,8 +184,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             let second = block >= geometry.blocks;
             let shape = if second { &second_shape } else { &geometry.shape };
             let bytes = &self.blocks()[geometry.place(block)];
-            let summary = Summary::of(shape, bytes);
-            let same = |(second_too, s): &(bool, Summary)| {
+            let summary = BlockLoad::of(shape, bytes);
+            let same = |(second_too, s): &(bool, BlockLoad)| {
                 *second_too == second && *s == summary
             };
             let rate = match known.iter().find(|(key, _)| same(key)) {
@@ -201,8 +201,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 }
             };
             match summary {
-                Summary::Saturated => saturated += 1,
-                Summary::Holding { slots, spilled, .. } => {
+                BlockLoad::Saturated => saturated += 1,
+                BlockLoad::Holding { slots, spilled, .. } => {
                     let slots = slots as usize;
                     if slots >= blocks.len() {
                         blocks.resize(slots + 1, 0);
@@ -244,7 +244,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// The settings by name; see [`inspect`](crate::inspect::parameters).
     pub(crate) fn parameters(&self) -> Parameters {
         let Geometry { blocks, shape, second, removable, repeats } =
-            self.geometry;
+            self.core.geometry;
         let word = |yes| Parameter::Word(if yes { "yes" } else { "no" });
         let mut parameters = vec![
             ("blocks", Parameter::Count(blocks)),

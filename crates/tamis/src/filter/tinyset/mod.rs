@@ -1,8 +1,8 @@
 //! Fingerprints that share a cache line and shrink as it fills.
 
 mod builder;
-mod engine;
 mod geometry;
+mod kernels;
 mod loads;
 mod window;
 
@@ -10,27 +10,23 @@ pub use loads::{LoadHistogram, Stored};
 pub use window::Window;
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 use core::ops::Range;
 
-use engine::{Blocks, Store, View};
-use geometry::{Geometry, InWay, Way, by_way};
+use geometry::Geometry;
+use kernels::{TinySetCore, TinySetFns};
 
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{
     Builder, Filter, FilterMut, Stats, assert_same_length, must_match,
     unsupported,
 };
-use crate::batch;
-use crate::block::fingerprint::{Answer, Form, Insertion, Shape, State};
+use crate::arch::{Hint as _, L1};
+use crate::block::fingerprint::{DecodedBlock, Form, Shape};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
+use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 use crate::placement::address;
-use crate::simd::{
-    Backend, Change, Chosen, ChosenChange, LookUp, Task, prefetch,
-};
-use crate::storage::{Alone, Behind, Memory, Owned};
 
 /// A filter that stores a short fingerprint of every key, all in the one
 /// cache line that belongs to the key: TinySet of Einziger and Friedman.
@@ -85,18 +81,15 @@ use crate::storage::{Alone, Behind, Memory, Owned};
 /// restores the rate; a [`Window`] keeps it without removing.
 #[derive(Clone)]
 pub struct TinySet<D = Owned> {
-    geometry: Geometry,
-    /// Follows from the geometry and what the filter is made for.
-    way: Way,
+    core: TinySetCore,
+    fns: TinySetFns<D>,
     hasher: KeyHasher,
     counts: Counts,
     data: D,
-    /// Where the blocks are in `data`.
+    /// Range of the blocks in `data`.
     payload: Range<usize>,
-    /// How many blocks `data` would have in front of the first one.
-    before: u64,
-    look_up: Chosen<Self>,
-    insertion: ChosenChange<TinySet>,
+    /// Size of the header in blocks.
+    header_blocks: u64,
 }
 
 filter_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
@@ -123,29 +116,20 @@ impl TinySet {
         let bytes =
             geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
-        let way = geometry.way(counts.design_items);
-        Ok(Self::with_data(geometry, way, hasher, counts, data))
+        Ok(Self::with_data(geometry, hasher, counts, data))
     }
 
-    /// With memory that has all blocks and nothing else.
+    /// A filter in memory that holds its blocks and nothing else.
     fn with_data(
         geometry: Geometry,
-        way: Way,
         hasher: KeyHasher,
         counts: Counts,
         data: Owned,
     ) -> Self {
-        Self {
-            geometry,
-            way,
-            hasher,
-            counts,
-            payload: 0..data.as_ref().len(),
-            data,
-            before: 0,
-            look_up: choose::<_, Alone>(&way),
-            insertion: choose_insertion(&way),
-        }
+        let (core, fns) = kernels::select::<_, WholeBuffer>(geometry);
+        let payload = 0..data.as_ref().len();
+        let header_blocks = 0;
+        Self { core, fns, hasher, counts, data, payload, header_blocks }
     }
 
     /// A filter with the settings of this one and these keys: restores the
@@ -176,7 +160,7 @@ impl TinySet {
     ) -> Result<Self> {
         let counts = Counts { items: 0, ..self.counts };
         let mut fresh =
-            Self::with_geometry(self.geometry, self.hasher, counts)?;
+            Self::with_geometry(self.core.geometry, self.hasher, counts)?;
         fresh.extend(keys);
         Ok(fresh)
     }
@@ -190,18 +174,17 @@ impl TinySet {
         hash: impl Fn(T, &mut Vec<u64>) + Sync,
     ) {
         // Keys that spill can go to any block of the second level.
-        if threads.get() == 1 || self.geometry.second > 0 {
+        if threads.get() == 1 || self.core.geometry.second > 0 {
             crate::parallel::in_order(chunks, threads, hash, |hashes| {
                 self.insert_hash_batch(hashes);
             });
             return;
         }
-        let Self { geometry, way, counts, data, .. } = self;
-        let inserted = by_way!(way, blocks => {
-            let array = engine::Array { geometry, blocks };
-            let bytes = data.as_mut();
-            crate::parallel::insert(array, bytes, chunks, threads, hash)
-        });
+        let Self { core, fns, counts, data, .. } = self;
+        let blocks = kernels::ParallelBlocks { core, fns };
+        let bytes = data.as_mut();
+        let inserted =
+            crate::parallel::insert(blocks, bytes, chunks, threads, hash);
         counts.items = counts.items.saturating_add(inserted);
     }
 }
@@ -220,20 +203,17 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             why: "more blocks than a file can hold",
         })?;
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
-        let (hasher, counts) = (header.hasher, header.counts);
-        let way = geometry.way(counts.design_items);
+        let (core, fns) = kernels::select::<_, AfterHeader>(geometry);
         Ok(Self {
-            geometry,
-            way,
-            hasher,
-            counts,
+            core,
+            fns,
+            hasher: header.hasher,
+            counts: header.counts,
             data,
-            // Whole blocks, if they are whole lines or halves of them: all
-            // sections of a file begin at whole lines.
-            before: (payload.start / geometry.shape.bytes()) as u64,
+            // Exact for lines and half lines: every section begins at a
+            // multiple of the block size. Other blocks use `payload`.
+            header_blocks: (payload.start / geometry.shape.bytes()) as u64,
             payload,
-            look_up: choose::<_, Behind>(&way),
-            insertion: choose_insertion(&way),
         })
     }
 
@@ -252,8 +232,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// ```
     pub fn into_owned(self) -> Result<TinySet> {
         let data = Owned::copy_of(self.blocks())?;
-        let Self { geometry, way, hasher, counts, .. } = self;
-        Ok(TinySet::with_data(geometry, way, hasher, counts, data))
+        let Self { core, hasher, counts, .. } = self;
+        Ok(TinySet::with_data(core.geometry, hasher, counts, data))
     }
 
     /// Number of blocks (m), those of a second level included.
@@ -266,7 +246,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn block_count(&self) -> u64 {
-        self.geometry.blocks + self.geometry.second
+        self.core.geometry.blocks + self.core.geometry.second
     }
 
     /// Bits in a block (B).
@@ -277,7 +257,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn block_bits(&self) -> u32 {
-        self.geometry.shape.block.block_bits
+        self.core.geometry.shape.block.block_bits
     }
 
     /// Chains in a block (L).
@@ -288,7 +268,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn chains(&self) -> u32 {
-        self.geometry.shape.block.chains
+        self.core.geometry.shape.block.chains
     }
 
     /// Whether keys can be removed.
@@ -300,7 +280,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn is_removable(&self) -> bool {
-        self.geometry.removable
+        self.core.geometry.removable
     }
 
     /// How often the key with this hash is stored; see
@@ -316,13 +296,13 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
-        let (block, fraction) = address(hash, self.geometry.blocks);
-        let chain = self.geometry.shape.chain(hash);
+        let (block, fraction) = address(hash, self.core.geometry.blocks);
+        let chain = self.core.geometry.shape.chain(hash);
         let state = self.state(block);
-        if let State::Holding(contents) = &state {
+        if let DecodedBlock::Holding(contents) = &state {
             if contents.has_spilled(chain) {
                 let (block, chain) =
-                    self.geometry.second_address(block, chain);
+                    self.core.geometry.second_address(block, chain);
                 return self.state(block).count(chain, fraction);
             }
         }
@@ -353,25 +333,25 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     /// One block, of the first or the second level.
     fn shape_of(&self, block: u64) -> Shape {
-        match block < self.geometry.blocks {
-            true => self.geometry.shape,
-            false => self.geometry.second_shape(),
+        match block < self.core.geometry.blocks {
+            true => self.core.geometry.shape,
+            false => self.core.geometry.second_shape(),
         }
     }
 
-    fn state(&self, block: u64) -> State {
-        let bytes = &self.blocks()[self.geometry.place(block)];
-        State::read_or_saturated(&self.shape_of(block), bytes)
+    fn state(&self, block: u64) -> DecodedBlock {
+        let bytes = &self.blocks()[self.core.geometry.place(block)];
+        DecodedBlock::read_or_saturated(&self.shape_of(block), bytes)
     }
 
     /// The states of the first level, in order.
-    fn states(&self) -> impl Iterator<Item = State> + '_ {
-        (0..self.geometry.blocks).map(|block| self.state(block))
+    fn states(&self) -> impl Iterator<Item = DecodedBlock> + '_ {
+        (0..self.core.geometry.blocks).map(|block| self.state(block))
     }
 
     /// Refuses an operation on two levels.
     fn one_level(&self, operation: &'static str) -> Result<()> {
-        match self.geometry.second {
+        match self.core.geometry.second {
             0 => Ok(()),
             _ => Err(unsupported(
                 "two-level tinyset",
@@ -380,10 +360,6 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                  build it again from the keys",
             )),
         }
-    }
-
-    fn view<'a, C: Blocks>(&'a self, blocks: &'a C) -> View<'a, C> {
-        View::new(&self.geometry, blocks, self.blocks())
     }
 
     fn must_match<E>(&self, other: &TinySet<E>) -> Result<()> {
@@ -404,8 +380,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             ]
         };
         must_match(
-            (&self.hasher, &fields(&self.geometry)),
-            (&other.hasher, &fields(&other.geometry)),
+            (&self.hasher, &fields(&self.core.geometry)),
+            (&other.hasher, &fields(&other.core.geometry)),
         )
     }
 
@@ -413,7 +389,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     fn mean_rate(
         blocks: u64,
         shape: &Shape,
-        states: impl Iterator<Item = State>,
+        states: impl Iterator<Item = DecodedBlock>,
     ) -> f64 {
         let sum: f64 = states.map(|state| state.rate(shape)).sum();
         sum / blocks as f64
@@ -426,10 +402,10 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     ) -> Result<f64> {
         self.one_level("merge")?;
         self.must_match(other)?;
-        let Geometry { blocks, shape, .. } = self.geometry;
+        let Geometry { blocks, shape, .. } = self.core.geometry;
         let merged =
             self.states().zip(other.states()).map(|(ours, theirs)| {
-                ours.merge(theirs, &shape, !self.geometry.repeats)
+                ours.merge(theirs, &shape, !self.core.geometry.repeats)
             });
         Ok(Self::mean_rate(blocks, &shape, merged))
     }
@@ -443,17 +419,17 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     fn folded_geometry(&self) -> Result<Geometry> {
         self.one_level("fold")?;
-        let blocks = self.geometry.blocks;
+        let blocks = self.core.geometry.blocks;
         if blocks % 2 != 0 {
             return Err(Error::NotFoldable { blocks });
         }
-        Ok(Geometry { blocks: blocks / 2, ..self.geometry })
+        Ok(Geometry { blocks: blocks / 2, ..self.core.geometry })
     }
 
-    fn folded(&self) -> impl Iterator<Item = State> + '_ {
-        let once = !self.geometry.repeats;
-        let shape = &self.geometry.shape;
-        (0..self.geometry.blocks / 2).map(move |block| {
+    fn folded(&self) -> impl Iterator<Item = DecodedBlock> + '_ {
+        let once = !self.core.geometry.repeats;
+        let shape = &self.core.geometry.shape;
+        (0..self.core.geometry.blocks / 2).map(move |block| {
             let (left, right) =
                 (self.state(2 * block), self.state(2 * block + 1));
             left.fold(right, shape, once)
@@ -472,124 +448,19 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// room, so blocks must store the length they are cut for.
     fn grown_geometry(&self) -> Result<Geometry> {
         self.one_level("grow")?;
-        let Geometry { blocks, shape, .. } = self.geometry;
+        let Geometry { blocks, shape, .. } = self.core.geometry;
         let blocks = blocks
             .checked_mul(2)
             .ok_or(Error::Allocation { bytes: u64::MAX })?;
         let shape = shape.with_form(Form::Elastic);
-        Ok(Geometry { blocks, shape, ..self.geometry })
+        Ok(Geometry { blocks, shape, ..self.core.geometry })
     }
 
     fn grown<'a>(
         &'a self,
         shape: &'a Shape,
-    ) -> impl Iterator<Item = State> + 'a {
+    ) -> impl Iterator<Item = DecodedBlock> + 'a {
         self.states().flat_map(|state| state.split(shape))
-    }
-}
-
-/// The single lookup in blocks that are handled that way.
-fn choose<D: AsRef<[u8]>, M: Memory<D>>(way: &Way) -> Chosen<TinySet<D>> {
-    fn with<C, D, M>(_: &C) -> Chosen<TinySet<D>>
-    where
-        C: Blocks + InWay,
-        D: AsRef<[u8]>,
-        M: Memory<D>,
-    {
-        Chosen::new::<InBlocks<C, M>>()
-    }
-    by_way!(way, blocks => with::<_, D, M>(blocks))
-}
-
-/// The single insertion into such blocks.
-fn choose_insertion(way: &Way) -> ChosenChange<TinySet> {
-    fn with<C: Blocks + InWay>(_: &C) -> ChosenChange<TinySet> {
-        ChosenChange::new::<InBlocks<C, Alone>>()
-    }
-    by_way!(way, blocks => with(blocks))
-}
-
-/// Single lookups in such blocks, and insertions into them.
-struct InBlocks<C, M>(PhantomData<(C, M)>);
-
-impl<C, D, M> LookUp<TinySet<D>> for InBlocks<C, M>
-where
-    C: Blocks + InWay,
-    D: AsRef<[u8]>,
-    M: Memory<D>,
-{
-    #[inline(always)]
-    fn look_up<B: Backend>(set: &TinySet<D>, backend: B, hash: u64) -> bool {
-        match usual::<C, D, M, B>(set, backend, hash) {
-            Some(Answer::No) => false,
-            Some(Answer::Maybe) => true,
-            // Begins again: what is handed on would have to be kept, and
-            // somewhere, by all lookups.
-            _ => backend.outline_rare(Unusual::<C, D>(set, hash, PhantomData)),
-        }
-    }
-}
-
-impl<C: Blocks + InWay> Change<TinySet> for InBlocks<C, Alone> {
-    #[inline(always)]
-    fn change<B: Backend>(set: &mut TinySet, backend: B, hash: u64) -> bool {
-        set.counts.items = set.counts.items.saturating_add(1);
-        let repeats = set.geometry.when_told();
-        let TinySet { geometry, way, data, .. } = &mut *set;
-        let mut store = Store::of(geometry, C::of(way), data);
-        match store.try_insert(backend, hash, repeats) {
-            Insertion::New => true,
-            Insertion::Again => false,
-            Insertion::Slow => backend.outline(Slow(set, hash)),
-        }
-    }
-}
-
-/// An insertion that takes a block apart.
-struct Slow<'a>(&'a mut TinySet, u64);
-impl Task for Slow<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) -> bool {
-        let Self(set, hash) = self;
-        let repeats = set.geometry.when_told();
-        let TinySet { geometry, way, data, .. } = set;
-        by_way!(way, blocks => {
-            Store::of(geometry, blocks, data)
-                .insert_apart(backend, hash, repeats)
-        })
-    }
-}
-
-/// A lookup in a block that is a usual one.
-#[inline(always)]
-fn usual<C: Blocks + InWay, D, M: Memory<D>, B: Backend>(
-    set: &TinySet<D>,
-    backend: B,
-    hash: u64,
-) -> Option<Answer> {
-    let TinySet { data, before, geometry, .. } = set;
-    let count = geometry.blocks;
-    let (raw, fraction) = C::choose_in::<D, M>(data, *before, count, hash)?;
-    let blocks = C::of(&set.way);
-    blocks.look_usual(backend, raw, C::key(blocks.chain(hash), fraction))
-}
-
-/// A lookup in any block.
-struct Unusual<'a, C, D>(&'a TinySet<D>, u64, PhantomData<C>);
-
-impl<C: Blocks + InWay, D: AsRef<[u8]>> Task for Unusual<'_, C, D> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<B: Backend>(self, backend: B) -> bool {
-        let Self(set, hash, _) = self;
-        let view = set.view(C::of(&set.way));
-        match C::SPILL {
-            true => batch::all_rounds(view, backend, hash),
-            false => engine::Unusual { view, hash }.run(backend) != Answer::No,
-        }
     }
 }
 
@@ -605,21 +476,19 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.look_up.look_up(self, hash)
+        self.fns.contains(self, hash)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_same_length(hashes.len(), found.len());
-        by_way!(&self.way, blocks => {
-            engine::contains_all(self.view(blocks), hashes, found);
-        });
+        self.fns.contains_batch(&self.core, self.blocks(), hashes, found);
     }
 
     #[inline]
     fn prefetch(&self, hash: u64) {
-        let (block, _) = address(hash, self.geometry.blocks);
-        let start = self.payload.start + self.geometry.place(block).start;
-        prefetch::<true>(self.data.as_ref(), start);
+        let (block, _) = address(hash, self.core.geometry.blocks);
+        let start = self.payload.start + self.core.geometry.place(block).start;
+        L1::prefetch(self.data.as_ref(), start);
     }
 
     fn len(&self) -> u64 {
@@ -649,7 +518,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             design_items,
             bytes: self.bytes(),
             bits_per_key: (items > 0)
-                .then(|| self.geometry.bits() / items as f64),
+                .then(|| self.core.geometry.bits() / items as f64),
             expected_fpr: loads.expected_fpr(),
             design_fpr,
             reads_hit: loads.reads_hit(),
@@ -665,11 +534,11 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             format::verify(self.data.as_ref())?;
         }
         let (mut stored, mut saturated) = (0, false);
-        let mut canonical = alloc::vec![0; self.geometry.shape.bytes()];
+        let mut canonical = alloc::vec![0; self.core.geometry.shape.bytes()];
         for block in 0..self.block_count() {
-            let bytes = &self.blocks()[self.geometry.place(block)];
+            let bytes = &self.blocks()[self.core.geometry.place(block)];
             let shape = self.shape_of(block);
-            let state = State::read(&shape, bytes)?;
+            let state = DecodedBlock::read(&shape, bytes)?;
             state.write(&shape, &mut canonical);
             if bytes != canonical {
                 return Err(Error::Inconsistent(
@@ -677,20 +546,22 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
                 ));
             }
             match state {
-                State::Holding(contents) => stored += contents.entries.len(),
-                State::Saturated => saturated = true,
+                DecodedBlock::Holding(contents) => {
+                    stored += contents.entries.len()
+                }
+                DecodedBlock::Saturated => saturated = true,
             }
         }
         // Growing stores an entry of no bits twice, in filters that were
         // overloaded many times.
-        let elastic = self.geometry.shape.form == Form::Elastic;
+        let elastic = self.core.geometry.shape.form == Form::Elastic;
         if stored as u64 > self.counts.items && !elastic {
             return Err(Error::Inconsistent(
                 "more is stored than the keys counted could store",
             ));
         }
         let fewer = (stored as u64) < self.counts.items;
-        if fewer && self.geometry.repeats && !saturated {
+        if fewer && self.core.geometry.repeats && !saturated {
             return Err(Error::Inconsistent(
                 "less is stored than there are keys counted",
             ));
@@ -706,8 +577,8 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
 impl TinySet {
     /// Writes all blocks of the first level.
-    fn fill(&mut self, states: impl Iterator<Item = State>) {
-        let shape = self.geometry.shape;
+    fn fill(&mut self, states: impl Iterator<Item = DecodedBlock>) {
+        let shape = self.core.geometry.shape;
         let blocks = self.data.as_mut().chunks_exact_mut(shape.bytes());
         for (block, state) in blocks.zip(states) {
             state.write(&shape, block);
@@ -718,17 +589,17 @@ impl TinySet {
 impl FilterMut for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let insertion = self.insertion;
-        insertion.change(self, hash)
+        let Self { core, fns, counts, data, .. } = self;
+        counts.items = counts.items.saturating_add(1);
+        let store = BlocksMut { first: 0, bytes: data.as_mut() };
+        fns.insert(core, store, hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        let items = &mut self.counts.items;
-        *items = items.saturating_add(hashes.len() as u64);
-        let Self { geometry, way, data, .. } = self;
-        by_way!(way, blocks => {
-            Store::of(geometry, blocks, data).insert_all(hashes);
-        });
+        let Self { core, fns, counts, data, .. } = self;
+        counts.items = counts.items.saturating_add(hashes.len() as u64);
+        let store = BlocksMut { first: 0, bytes: data.as_mut() };
+        fns.insert_batch(core, store, hashes);
     }
 
     fn clear(&mut self) {
@@ -776,20 +647,23 @@ impl TinySet {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
-        if !self.geometry.removable {
+        if !self.core.geometry.removable {
             return Err(unsupported(
                 Kind::TinySet.name(),
                 "remove",
                 "it was not built as removable",
             ));
         }
-        let (block, fraction) = address(hash, self.geometry.blocks);
-        let chain = self.geometry.shape.chain(hash);
+        let (block, fraction) = address(hash, self.core.geometry.blocks);
+        let chain = self.core.geometry.shape.chain(hash);
         let mut state = self.state(block);
-        let found = state.remove(&self.geometry.shape, chain, fraction);
+        let found = state.remove(&self.core.geometry.shape, chain, fraction);
         if found {
-            let place = self.geometry.place(block);
-            state.write(&self.geometry.shape, &mut self.data.as_mut()[place]);
+            let place = self.core.geometry.place(block);
+            state.write(
+                &self.core.geometry.shape,
+                &mut self.data.as_mut()[place],
+            );
             self.counts.items = self.counts.items.saturating_sub(1);
         }
         Ok(found)
@@ -817,12 +691,12 @@ impl TinySet {
     ) -> Result<()> {
         self.one_level("merge")?;
         self.must_match(other)?;
-        let once = !self.geometry.repeats;
-        let shape = self.geometry.shape;
-        for block in 0..self.geometry.blocks {
+        let once = !self.core.geometry.repeats;
+        let shape = self.core.geometry.shape;
+        for block in 0..self.core.geometry.blocks {
             let merged =
                 self.state(block).merge(other.state(block), &shape, once);
-            let place = self.geometry.place(block);
+            let place = self.core.geometry.place(block);
             merged.write(&shape, &mut self.data.as_mut()[place]);
         }
         self.counts.items =
@@ -925,7 +799,7 @@ impl<D: AsRef<[u8]>> Persist for TinySet<D> {
             kind: Kind::TinySet,
             hasher: self.hasher,
             counts: self.counts,
-            geometry: self.geometry.encode(),
+            geometry: self.core.geometry.encode(),
             sections: alloc::vec![(SectionTag::BLOCKS, self.blocks().into())],
         }
     }

@@ -350,7 +350,8 @@ impl Filter for Window {
     fn stats(&self) -> Stats {
         let (young, old) = (self.young.stats(), self.old.stats());
         let items = self.len();
-        let bits = self.young.geometry.bits() + self.old.geometry.bits();
+        let bits =
+            self.young.core.geometry.bits() + self.old.core.geometry.bits();
         Stats {
             items,
             estimated_items: young.estimated_items + old.estimated_items,

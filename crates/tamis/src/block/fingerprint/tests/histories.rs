@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::fingerprint::Summary;
+use crate::block::fingerprint::BlockLoad;
 
 type Key = (u16, u64);
 
@@ -60,8 +60,10 @@ fn shape() -> impl Strategy<Value = Shape> {
         let shape = usable(block, form);
         match (heads, shape.form) {
             (0, _) => shape,
-            (1, Form::Plain | Form::Elastic) => shape.with_placed_heads(),
-            _ => shape.with_head(4),
+            (1, Form::Plain | Form::Elastic) => {
+                shape.with_heads(HeadLayout::NibblesReversed)
+            }
+            _ => shape.with_heads(HeadLayout::Nibbles),
         }
     })
 }
@@ -83,14 +85,14 @@ struct Beside {
     shape: Shape,
     /// Keys that are answered for are not stored again.
     once: bool,
-    state: State,
+    state: DecodedBlock,
     bytes: Vec<u8>,
     keys: Vec<(u32, u64)>,
 }
 
 impl Beside {
     fn new(shape: Shape, once: bool) -> Self {
-        let state = State::Holding(Contents::default());
+        let state = DecodedBlock::Holding(Contents::default());
         let bytes = vec![0; shape.bytes()];
         Self { shape, once, state, bytes, keys: Vec::new() }
     }
@@ -120,9 +122,10 @@ impl Beside {
         let insertion = fast(self.shape)
             .map(|fast| fast.insert(&mut quick, chain, fraction));
         let entry = Entry::new(chain, fraction);
-        let state = core::mem::replace(&mut self.state, State::Saturated);
+        let state =
+            core::mem::replace(&mut self.state, DecodedBlock::Saturated);
         self.state = match (self.shape.form, state) {
-            (Form::Capped(cap), State::Holding(mut contents)) => {
+            (Form::Capped(cap), DecodedBlock::Holding(mut contents)) => {
                 if !contents.has_spilled(chain) {
                     self.keys.push((chain, fraction));
                     contents.insert_below(entry, cap);
@@ -139,10 +142,10 @@ impl Beside {
         let old = self.bytes.clone();
         self.write();
         match insertion {
-            Some(Insertion::New | Insertion::Again) => {
+            Some(InsertOutcome::New | InsertOutcome::Repeated) => {
                 assert_eq!(quick, self.bytes);
             }
-            Some(Insertion::Slow) => assert_eq!(quick, old),
+            Some(InsertOutcome::NeedsDecoding) => assert_eq!(quick, old),
             None => {}
         }
     }
@@ -220,10 +223,10 @@ impl Beside {
     /// Everything that must hold at any time.
     fn check(&self, random: &mut Random) {
         let Self { shape, state, bytes, keys, .. } = self;
-        let read = State::read(shape, bytes).unwrap();
+        let read = DecodedBlock::read(shape, bytes).unwrap();
         match (&read, state) {
             // What a block without entries is cut for is not written down.
-            (State::Holding(read), State::Holding(contents))
+            (DecodedBlock::Holding(read), DecodedBlock::Holding(contents))
                 if contents.entries.is_empty() =>
             {
                 assert!(read.entries.is_empty());
@@ -243,7 +246,7 @@ impl Beside {
         if let Some(fast) = fast(*shape) {
             for &(chain, fraction) in keys {
                 let answer = fast.look(bytes, chain, fraction);
-                assert_eq!(answer, Answer::Maybe);
+                assert_eq!(answer, Verdict::Maybe);
             }
             for _ in 0..50 {
                 let chain = shape.chain(random.next());
@@ -258,19 +261,19 @@ impl Beside {
 }
 
 /// The count without taking apart, and what follows from it.
-fn check_summary(shape: &Shape, state: &State, bytes: &[u8]) {
-    let summary = Summary::of(shape, bytes);
+fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
+    let summary = BlockLoad::of(shape, bytes);
     let (slots, extended, capacity, spilled) = match summary {
-        Summary::Saturated => {
-            assert_eq!(*state, State::Saturated);
+        BlockLoad::Saturated => {
+            assert_eq!(*state, DecodedBlock::Saturated);
             assert_eq!(summary.rate(shape), 1.0);
             return;
         }
-        Summary::Holding { slots, extended, capacity, spilled } => {
+        BlockLoad::Holding { slots, extended, capacity, spilled } => {
             (slots, extended, capacity, spilled)
         }
     };
-    let State::Holding(contents) = state else {
+    let DecodedBlock::Holding(contents) = state else {
         panic!("a saturated block is said to hold {slots}");
     };
     assert_eq!(slots as usize, contents.entries.len());
@@ -312,7 +315,7 @@ proptest! {
     ) {
         let mut block = Beside::filled(shape, false, first.0, first.1);
         block.apply(Op::RemoveMany(first.0, removals));
-        let State::Holding(contents) = &block.state else { return Ok(()) };
+        let DecodedBlock::Holding(contents) = &block.state else { return Ok(()) };
         // The chance that none of the entries matches a random key, entry
         // by entry.
         let spared: f64 = contents
@@ -355,15 +358,17 @@ proptest! {
                 *byte &= (random.next() & random.next()) as u8;
             }
         }
-        let state = State::read_or_saturated(&shape, &bytes);
+        let state = DecodedBlock::read_or_saturated(&shape, &bytes);
         check_summary(&shape, &state, &bytes);
         let sound = written(&shape, &state) == bytes;
         for (chain, fraction) in probes {
             let chain = shape.chain(chain.into());
+            let expected = expected(&state, chain, fraction);
+            let reference = lookup(&shape, &bytes, chain, fraction);
+            prop_assert_eq!(reference, expected);
             if let Some(fast) = fast(shape) {
                 let answer = fast.look(&bytes, chain, fraction);
                 if sound {
-                    let expected = expected(&state, chain, fraction);
                     prop_assert_eq!(answer, expected);
                 }
                 let _ = fast.insert(&mut bytes.clone(), chain, fraction);

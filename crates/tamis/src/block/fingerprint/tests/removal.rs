@@ -9,7 +9,7 @@ const ELASTIC: Shape = Shape::new(LINE, Form::Elastic);
 /// Which of the entries that match a removal takes.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// The one that knows most: what [`State::remove`] does.
+    /// The one that knows most: what [`DecodedBlock::remove`] does.
     MostSpecific,
     /// The first. Wrong, and here to show that the tests would notice.
     FirstFound,
@@ -26,7 +26,7 @@ type Key = (usize, u32, u64);
 
 /// Many blocks whose keys are replaced by others.
 struct Churn {
-    blocks: Vec<State>,
+    blocks: Vec<DecodedBlock>,
     stored: VecDeque<Key>,
     random: Random,
     rule: Rule,
@@ -35,7 +35,7 @@ struct Churn {
 
 impl Churn {
     fn new(blocks: usize, load: usize, rule: Rule, leaving: Leaving) -> Self {
-        let empty = State::Holding(Contents::default());
+        let empty = DecodedBlock::Holding(Contents::default());
         let mut churn = Self {
             blocks: vec![empty; blocks],
             stored: VecDeque::new(),
@@ -53,8 +53,10 @@ impl Churn {
         let block = self.random.below(self.blocks.len());
         let chain = ELASTIC.chain(self.random.next());
         let fraction = self.random.next();
-        let state =
-            core::mem::replace(&mut self.blocks[block], State::Saturated);
+        let state = core::mem::replace(
+            &mut self.blocks[block],
+            DecodedBlock::Saturated,
+        );
         self.blocks[block] =
             state.insert(&ELASTIC, Entry::new(chain, fraction));
         self.stored.push_back((block, chain, fraction));
@@ -90,7 +92,7 @@ impl Churn {
     /// always taken to be a 0.
     fn found(&self, literally: bool) -> usize {
         let answered = |&&(block, chain, fraction): &&Key| {
-            let State::Holding(contents) = &self.blocks[block] else {
+            let DecodedBlock::Holding(contents) = &self.blocks[block] else {
                 return true;
             };
             let cut = ELASTIC.cut(contents.capacity);
@@ -110,7 +112,7 @@ impl Churn {
     fn free(&self) -> f64 {
         let (mut capacity, mut entries) = (0, 0);
         for state in &self.blocks {
-            let State::Holding(contents) = state else { continue };
+            let DecodedBlock::Holding(contents) = state else { continue };
             capacity += contents.capacity as usize;
             entries += contents.entries.len();
         }
@@ -119,8 +121,8 @@ impl Churn {
     }
 }
 
-fn remove_first(state: &mut State, chain: u32, fraction: u64) {
-    let State::Holding(contents) = state else { return };
+fn remove_first(state: &mut DecodedBlock, chain: u32, fraction: u64) {
+    let DecodedBlock::Holding(contents) = state else { return };
     let matching = |e: &Entry| e.chain == chain && e.matches(fraction);
     if let Some(at) = contents.entries.iter().position(matching) {
         contents.entries.remove(at);

@@ -83,24 +83,26 @@ fn another_program_stores_the_same() {
     assert_eq!(all.len(), 16);
     for vector in all {
         let n = vector.entries;
-        let mut state = State::Holding(Contents::default());
+        let mut state = DecodedBlock::Holding(Contents::default());
         let mut block = vec![0; shape.bytes()];
         for (chain, fraction) in keys(0x1234).take(n as usize) {
             state = state.insert(&shape, Entry::new(chain, fraction));
             match fast.insert(&mut block, chain, fraction) {
-                Insertion::New | Insertion::Again => {}
-                Insertion::Slow => state.write(&shape, &mut block),
+                InsertOutcome::New | InsertOutcome::Repeated => {}
+                InsertOutcome::NeedsDecoding => {
+                    state.write(&shape, &mut block)
+                }
             }
         }
-        assert_eq!(State::read(&shape, &block).as_ref(), Ok(&state));
-        let State::Holding(contents) = &state else {
+        assert_eq!(DecodedBlock::read(&shape, &block).as_ref(), Ok(&state));
+        let DecodedBlock::Holding(contents) = &state else {
             panic!("{n} entries are not too many");
         };
         assert_eq!(contents.entries, vector.decode(), "{n} entries");
         let hits = keys(0x9999)
             .take(100_000)
             .filter(|&(chain, fraction)| {
-                fast.look(&block, chain, fraction) == Answer::Maybe
+                fast.look(&block, chain, fraction) == Verdict::Maybe
             })
             .count();
         assert_eq!(hits, vector.hits, "{n} entries");
@@ -119,7 +121,7 @@ fn one_entry_too_many_saturates() {
         (Block::new(100, 13), Form::Elastic, 85),
     ] {
         let shape = Shape::new(block, form);
-        let mut state = State::Holding(Contents::default());
+        let mut state = DecodedBlock::Holding(Contents::default());
         // One key again and again is as good as many.
         let key = 0x5555 << 48;
         for count in 1..=most {
@@ -128,19 +130,25 @@ fn one_entry_too_many_saturates() {
             assert_eq!(state.count(8, key), Some(0));
         }
         let bytes = written(&shape, &state);
-        assert_eq!(State::read(&shape, &bytes).as_ref(), Ok(&state));
+        assert_eq!(DecodedBlock::read(&shape, &bytes).as_ref(), Ok(&state));
 
         let mut state = state.insert(&shape, Entry::new(7, 0));
-        assert_eq!(state, State::Saturated);
+        assert_eq!(state, DecodedBlock::Saturated);
         let bytes = written(&shape, &state);
-        assert_eq!(State::read(&shape, &bytes), Ok(State::Saturated));
+        assert_eq!(
+            DecodedBlock::read(&shape, &bytes),
+            Ok(DecodedBlock::Saturated)
+        );
         assert_eq!(state.count(8, 0), None);
         if let Some(fast) = fast(shape) {
-            assert_eq!(fast.look(&bytes, 8, 0), Answer::Maybe);
+            assert_eq!(fast.look(&bytes, 8, 0), Verdict::Maybe);
         }
         // Which keys are left is not known, so none is taken out.
         assert!(state.remove(&shape, 7, key));
-        assert_eq!(state, State::Saturated);
-        assert_eq!(state.insert(&shape, Entry::new(1, 1)), State::Saturated);
+        assert_eq!(state, DecodedBlock::Saturated);
+        assert_eq!(
+            state.insert(&shape, Entry::new(1, 1)),
+            DecodedBlock::Saturated
+        );
     }
 }

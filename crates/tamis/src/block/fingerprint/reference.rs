@@ -1,23 +1,27 @@
-//! A block taken apart: the reference that the fast paths are tested
-//! against, and the way all operations go that need not be fast.
+//! The reference codec: decodes a block of any shape, changes it, encodes it.
+//!
+//! The fast path is tested against it. Operations that need not be fast
+//! (removal, merging, folding, growing, spilling) use it alone.
 
 use alloc::vec::Vec;
 
-use super::{Form, Shape};
+use super::layout::{Form, Shape};
+use super::summary::BlockBits;
+use crate::block::Verdict;
 use crate::error::{Error, Result};
 
-/// What is stored of one key.
+/// The stored part of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) chain: u32,
     /// The fingerprint, in the highest bits; the others are 0.
     pub(crate) prefix: u64,
-    /// How many bits of it are known.
+    /// Bits of the fingerprint.
     pub(crate) known: u32,
 }
 
 impl Entry {
-    /// Of a key not yet cut to what the block has room for.
+    /// The entry of a key, not yet cut to the room its block has.
     pub(crate) fn new(chain: u32, fraction: u64) -> Self {
         Self { chain, prefix: fraction, known: 64 }
     }
@@ -26,7 +30,7 @@ impl Entry {
         cut(self.prefix ^ fraction, self.known) == 0
     }
 
-    /// Whether every key that `other` answers for is answered for by this.
+    /// Whether this entry matches every key that `other` matches.
     fn covers(&self, other: &Self) -> bool {
         self.chain == other.chain
             && self.known <= other.known
@@ -48,11 +52,11 @@ fn cut(word: u64, bits: u32) -> u64 {
     word & !u64::MAX.checked_shr(bits).unwrap_or(0)
 }
 
-/// What a block holds.
+/// A decoded block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum DecodedBlock {
     Holding(Contents),
-    /// More than can be written down.
+    /// More entries than a block can encode: every lookup answers "maybe".
     Saturated,
 }
 
@@ -61,16 +65,16 @@ pub(crate) enum State {
 pub(crate) struct Contents {
     /// By chain; newest first in a chain.
     pub(crate) entries: Vec<Entry>,
-    /// The entries the block is cut for.
+    /// Slots the block is cut for.
     pub(crate) capacity: u32,
-    /// Whether chains have gone to the second level.
+    /// Whether chains have moved to the second level.
     pub(crate) spilled: bool,
-    /// Whether an extra bit of 0 says nothing.
+    /// Whether an extra bit of 0 matches every key.
     pub(crate) worn: bool,
 }
 
-impl State {
-    /// Takes a block apart.
+impl DecodedBlock {
+    /// Decodes a block.
     ///
     /// # Errors
     ///
@@ -84,8 +88,7 @@ impl State {
         let used = (0..chains).filter(|&chain| get(chain)).count();
         if used == 0 {
             let spilled = matches!(shape.form, Form::Capped(_)) && flag;
-            // The flag of a spilled block is not one of the bits that say
-            // "saturated".
+            // The flag of a spilled block is no mark of saturation.
             let from = chains + u32::from(spilled);
             let ones =
                 (from..shape.block.block_bits).filter(|&bit| get(bit)).count();
@@ -160,12 +163,12 @@ impl State {
         Ok(Self::Holding(Contents { entries, capacity, spilled, worn }))
     }
 
-    /// Like [`read`](Self::read); what makes no sense answers "maybe".
+    /// [`read`](Self::read), with an inconsistent block as a saturated one.
     pub(crate) fn read_or_saturated(shape: &Shape, block: &[u8]) -> Self {
         Self::read(shape, block).unwrap_or(Self::Saturated)
     }
 
-    /// Puts a block together.
+    /// Encodes a block.
     pub(crate) fn write(&self, shape: &Shape, block: &mut [u8]) {
         block.fill(0);
         let contents = match self {
@@ -197,7 +200,7 @@ impl State {
         for bit in 0..=cut.base {
             let (mut place, step) = cut.row(shape, bit);
             for entry in entries {
-                // What is not known is 0, and what has no place too.
+                // Bits that the entry lacks are 0.
                 if entry.prefix >> (63 - bit) & 1 == 1 {
                     set(block, place);
                 }
@@ -209,14 +212,14 @@ impl State {
         }
     }
 
-    /// Adds an entry. Does not spill: the caller looks at the cap.
+    /// Adds an entry. Does not spill: the caller checks the cap.
     pub(crate) fn insert(self, shape: &Shape, entry: Entry) -> Self {
         let Self::Holding(mut contents) = self else { return self };
         let _ = contents.insert_below(entry, u32::MAX);
         contents.settle(shape)
     }
 
-    /// Takes out one entry that matches; whether there was one.
+    /// Removes one matching entry. Returns whether one matched.
     pub(crate) fn remove(
         &mut self,
         shape: &Shape,
@@ -225,12 +228,12 @@ impl State {
     ) -> bool {
         let contents = match self {
             Self::Holding(contents) => contents,
-            // Which of the keys remain is no longer known.
+            // A saturated block has lost its entries.
             Self::Saturated => return true,
         };
-        // An entry whose extra bit is 1 answers only for keys that have a 1
-        // there. One with a 0 may be the only answer for a key that has a
-        // 0, so it must not go while the other could.
+        // An entry whose extra bit is 1 matches only keys with a 1 there. One
+        // without may be the only match of a key with a 0, so the longest
+        // match is removed.
         let matching = contents
             .entries
             .iter()
@@ -240,16 +243,15 @@ impl State {
         let Some((at, _)) = matching else { return false };
         contents.entries.remove(at);
         *self = match contents.entries.is_empty() {
-            // Nothing is left that was cut: start afresh.
+            // No entry is left that was cut: the block starts afresh.
             true => Self::Holding(Contents::default()),
             false => core::mem::take(contents).settle(shape),
         };
         true
     }
 
-    /// The entries of both.
-    ///
-    /// `once`: an entry for whose keys another one answers is left out.
+    /// The entries of both blocks. With `once`, an entry is left out if
+    /// another matches all of its keys.
     pub(crate) fn merge(self, other: Self, shape: &Shape, once: bool) -> Self {
         let (Self::Holding(ours), Self::Holding(theirs)) = (self, other)
         else {
@@ -258,8 +260,8 @@ impl State {
         if once {
             for leave_out in [LeaveOut::Either, LeaveOut::Theirs] {
                 let merged = ours.clone().chain(theirs.clone(), leave_out);
-                // With entries left out, some may have moved to places
-                // whose extra bit they do not have.
+                // With entries left out, others may have moved to slots
+                // whose extra bit they lack.
                 if merged.fits(shape) {
                     return merged.settle(shape);
                 }
@@ -277,7 +279,7 @@ impl State {
                     entry.prefix = entry.prefix >> 1 | bit << 63;
                     entry.known += 1;
                 }
-                // What it was cut for is no longer what it needs.
+                // The old cut no longer applies.
                 contents.capacity = 0;
                 Self::Holding(contents)
             }
@@ -295,7 +297,7 @@ impl State {
         let mut halves = [Contents::default(), Contents::default()];
         for entry in contents.entries {
             if entry.known == 0 {
-                // It may belong to either, so it has to be in both.
+                // It can belong to either half, so both get it.
                 halves.iter_mut().for_each(|half| half.entries.push(entry));
                 continue;
             }
@@ -306,7 +308,7 @@ impl State {
         halves.map(|half| half.settle(elastic))
     }
 
-    /// The chance that a key which is not here is answered with "maybe".
+    /// The false-positive rate of the block.
     pub(crate) fn rate(&self, shape: &Shape) -> f64 {
         let Self::Holding(contents) = self else { return 1.0 };
         let cut = shape.cut(contents.capacity);
@@ -318,7 +320,7 @@ impl State {
         tamis_theory::tinyset::rate(shape.block.chains, cut.base, wide, plain)
     }
 
-    /// How many entries match, or none if that cannot be told.
+    /// Number of matching entries; `None` if the block is saturated.
     pub(crate) fn count(&self, chain: u32, fraction: u64) -> Option<u64> {
         let Self::Holding(contents) = self else { return None };
         let matching = contents
@@ -329,7 +331,7 @@ impl State {
     }
 }
 
-/// Which entries to leave out if another one answers for their keys.
+/// The entries that a merge leaves out if another matches all of their keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeaveOut {
     None,
@@ -338,8 +340,8 @@ enum LeaveOut {
 }
 
 impl Contents {
-    /// Adds an entry; returns those of the highest chains if there are now
-    /// more than `cap`. Nothing is cut: see [`settle`](Self::settle).
+    /// Adds an entry. Returns the entries of the highest chains if the block
+    /// then has more than `cap`. Cuts nothing: see [`settle`](Self::settle).
     pub(crate) fn insert_below(
         &mut self,
         entry: Entry,
@@ -366,7 +368,7 @@ impl Contents {
     fn chain(self, other: Self, leave_out: LeaveOut) -> Self {
         let (mut ours, mut theirs) = (self.entries, other.entries);
         if leave_out == LeaveOut::Either {
-            // Of two that are equal, ours stays.
+            // Of two equal entries, ours stays.
             ours.retain(|entry| {
                 !theirs.iter().any(|other| {
                     other.covers(entry) && other.known < entry.known
@@ -387,7 +389,7 @@ impl Contents {
         }
     }
 
-    /// Whether every entry has the bits its place has room for.
+    /// Whether every entry has the bits of its slot.
     fn fits(&self, shape: &Shape) -> bool {
         let slots = self.entries.len() as u32;
         shape.form == Form::Elastic || slots > shape.block.array_bits() || {
@@ -399,7 +401,7 @@ impl Contents {
     }
 
     /// Cuts all entries for the capacity they need.
-    pub(crate) fn settle(mut self, shape: &Shape) -> State {
+    pub(crate) fn settle(mut self, shape: &Shape) -> DecodedBlock {
         let slots = self.entries.len() as u32;
         let least = self.entries.iter().map(|entry| entry.known).min();
         self.capacity = match shape.form {
@@ -412,7 +414,7 @@ impl Contents {
             }
         };
         if self.capacity > shape.block.array_bits() {
-            return State::Saturated;
+            return DecodedBlock::Saturated;
         }
         let cut = shape.cut(self.capacity);
         let mut worn = false;
@@ -424,13 +426,92 @@ impl Contents {
         debug_assert!(!worn || shape.form == Form::Elastic);
         for entry in &mut self.entries {
             if worn && entry.known > cut.base && !entry.last_bit() {
-                // A 0 in the extra plane says nothing.
+                // A 0 in the extra plane matches every key.
                 entry.known = cut.base;
             }
         }
         self.worn = worn;
-        State::Holding(self)
+        DecodedBlock::Holding(self)
     }
+}
+
+/// Looks a key up in a block of any shape without decoding it.
+///
+/// Agrees with [`DecodedBlock::count`], also on damaged blocks.
+pub(crate) fn lookup(
+    shape: &Shape,
+    block: &[u8],
+    chain: u32,
+    fraction: u64,
+) -> Verdict {
+    search(shape, block, chain, fraction).unwrap_or(Verdict::Maybe)
+}
+
+/// [`lookup`]; `None` if the block is saturated or damaged.
+fn search(
+    shape: &Shape,
+    block: &[u8],
+    chain: u32,
+    fraction: u64,
+) -> Option<Verdict> {
+    let bits = BlockBits(block);
+    let chains = shape.block.chains;
+    let used = bits.ones(0, chains);
+    let flag = shape.form != Form::Plain && bits.get(chains);
+    let spilled = flag && matches!(shape.form, Form::Capped(_));
+    if used == 0 {
+        let from = chains + u32::from(spilled);
+        let empty = bits.ones(from, shape.block.block_bits) == 0;
+        return match (empty, spilled) {
+            (false, _) => None,
+            (true, false) => Some(Verdict::Absent),
+            (true, true) => Some(Verdict::Continue),
+        };
+    }
+    let first = shape.first();
+    let end = first + shape.block.array_bits();
+    let last = bits.select(first, end, used - 1)?;
+    let slots = last + 1 - first;
+    let capacity = match (shape.form, flag) {
+        (Form::Elastic, true) => bits.select(last + 1, end, 0)? + 1 - first,
+        (Form::Capped(cap), _) if slots > cap => return None,
+        (Form::Capped(cap), true) => cap,
+        _ => slots,
+    };
+    if spilled && bits.ones(chain, chains) == 0 {
+        return Some(Verdict::Continue);
+    }
+    if !bits.get(chain) {
+        return Some(Verdict::Absent);
+    }
+    let start = match bits.ones(0, chain) {
+        0 => 0,
+        rank => bits.select(first, end, rank - 1)? + 1 - first,
+    };
+    let worn = shape.form == Form::Elastic && bits.get(chains + 1);
+    let cut = shape.cut(capacity);
+    for slot in start.. {
+        let mut equal = true;
+        for bit in 0..cut.width(slot) {
+            let (place, step) = cut.row(shape, bit);
+            let place = place.wrapping_add_signed(step * slot as i32);
+            let found = bits.get(place);
+            let wanted = fraction >> (63 - bit) & 1 == 1;
+            // The extra bit of a worn block counts only if it is 1.
+            let counts = !worn || bit < cut.base || found;
+            if counts && found != wanted {
+                equal = false;
+                break;
+            }
+        }
+        if equal {
+            return Some(Verdict::Maybe);
+        }
+        if bits.get(first + slot) {
+            break;
+        }
+    }
+    Some(Verdict::Absent)
 }
 
 fn get(block: &[u8], bit: u32) -> bool {

@@ -1,0 +1,121 @@
+//! Instruction sets: proof-of-feature tokens, run-time detection, prefetch.
+//!
+//! A [`Token`] is a zero-sized proof that the processor has a set of
+//! instructions. Blocks implement their operations for each token
+//! (`block::bloom::Ops`, `block::fingerprint::Ops`), everything above them is
+//! generic over the token and `#[inline(always)]`, and the function that has
+//! the target features is entered once per call of a kernel (`crate::kernel`),
+//! not once per block operation: a call of a `#[target_feature]` function
+//! costs more than the operation.
+//!
+//! This module uses no other module of the crate.
+
+/// Proof that the processor has the instructions of one level.
+///
+/// Each token can be constructed on its own where the processor allows it, so
+/// tests reach every level and not only the best one.
+pub trait Token: Copy {
+    /// Runs `work` in a function of its own with this level's features.
+    ///
+    /// Keeps `work` from increasing register pressure in the caller.
+    #[doc(hidden)]
+    fn call_outlined<W: WithToken<Self>>(self, work: W) -> W::Output;
+
+    /// [`call_outlined`](Self::call_outlined) for a cold path, which is laid
+    /// out behind the code of the caller.
+    #[doc(hidden)]
+    #[cold]
+    #[inline(never)]
+    fn call_cold<W: WithToken<Self>>(self, work: W) -> W::Output {
+        self.call_outlined(work)
+    }
+}
+
+/// Code that is compiled with the features of a token.
+///
+/// A trait and not a closure: a closure becomes a function without the
+/// features of its caller.
+pub trait WithToken<T> {
+    #[doc(hidden)]
+    type Output;
+
+    #[doc(hidden)]
+    fn run(self, token: T) -> Self::Output;
+}
+
+/// Plain Rust, for every processor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scalar;
+
+impl Token for Scalar {
+    #[inline(never)]
+    fn call_outlined<W: WithToken<Self>>(self, work: W) -> W::Output {
+        work.run(self)
+    }
+}
+
+/// Runs `work` with AVX2 where the processor has it: for work on a whole
+/// structure, such as counting bits, that gains nothing from wider vectors.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) fn dispatch<O, W>(work: W) -> O
+where
+    W: WithToken<Scalar, Output = O> + WithToken<Avx2, Output = O>,
+{
+    match Avx2::new() {
+        Some(token) => token.call_outlined(work),
+        None => Scalar.call_outlined(work),
+    }
+}
+
+/// Runs `work` with the only token of this architecture.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn dispatch<W: WithToken<Scalar>>(work: W) -> W::Output {
+    work.run(Scalar)
+}
+
+/// The cache a line is prefetched into.
+pub(crate) trait Hint: Copy {
+    /// Prefetches the cache line that holds `bytes[offset]`. An offset
+    /// outside `bytes` is harmless.
+    fn prefetch(bytes: &[u8], offset: usize);
+}
+
+/// Prefetch into the first-level cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct L1;
+
+impl Hint for L1 {
+    #[inline(always)]
+    fn prefetch(bytes: &[u8], offset: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        x86::prefetch::<true>(bytes, offset);
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = (bytes, offset);
+    }
+}
+
+/// Prefetch into the second-level cache.
+///
+/// A line on its way into the first-level cache occupies one of few fill
+/// buffers, and with all of them taken every other load waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct L2;
+
+impl Hint for L2 {
+    #[inline(always)]
+    fn prefetch(bytes: &[u8], offset: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        x86::prefetch::<false>(bytes, offset);
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = (bytes, offset);
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[macro_use]
+mod x86;
+
+#[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+pub(crate) use x86::Avx512;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use x86::{Avx2, Level};

@@ -1,0 +1,360 @@
+//! The kernels of the Bloom kinds: one per block size and number of groups.
+
+use core::marker::PhantomData;
+
+use super::bit_filter::{BitFilter, Layout, by_size};
+use crate::arch::{Hint, L2};
+use crate::block::Verdict;
+use crate::block::bloom::{ANY, BlockProbe};
+use crate::kernel::pipeline::{
+    self, L2_BYTES, LANES, MultiProbe, Probe, Update,
+};
+use crate::kernel::{Backend, Core, Kernel, KernelFns, Lookup};
+use crate::memory::{BlockSource, BlocksMut, blocks, blocks_mut};
+
+impl<L: Layout> Core for L {
+    type View<'a> = &'a [u8];
+    type Store<'a> = BitStore<'a>;
+}
+
+/// Blocks for insertions.
+pub(crate) struct BitStore<'a> {
+    pub(super) blocks: BlocksMut<'a>,
+    /// The only part of each key to insert; all of them if `None`.
+    pub(super) part: Option<u32>,
+}
+
+/// Chooses the kernel of a layout, for blocks that single lookups find in
+/// `M`.
+pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
+    layout: &L,
+) -> KernelFns<BitFilter<L, D>, L> {
+    by_size!(layout, BYTES => match layout.groups() {
+        1 => KernelFns::new::<Bits<BYTES, 1>, In<Bits<BYTES, 1>, M>>(),
+        2 => KernelFns::new::<Bits<BYTES, 2>, In<Bits<BYTES, 2>, M>>(),
+        _ => KernelFns::new::<Bits<BYTES, ANY>, In<Bits<BYTES, ANY>, M>>(),
+    })
+}
+
+/// The kernel for blocks of `BYTES` bytes with `GROUPS` groups of positions
+/// per part, or [`ANY`] number of them.
+struct Bits<const BYTES: usize, const GROUPS: u32>;
+
+/// The single lookup of kernel `K` in blocks of source `M`.
+struct In<K, M>(PhantomData<(K, M)>);
+
+impl<L, D, M, const BYTES: usize, const GROUPS: u32> Lookup<BitFilter<L, D>>
+    for In<Bits<BYTES, GROUPS>, M>
+where
+    L: Layout,
+    M: BlockSource<D>,
+{
+    #[inline(always)]
+    fn contains<B: Backend>(
+        backend: B,
+        filter: &BitFilter<L, D>,
+        hash: u64,
+    ) -> bool {
+        let layout = filter.layout;
+        for part in 0..layout.parts() {
+            let (block, probe) = layout.part::<BYTES>(hash, part);
+            let (data, header_blocks) = (&filter.data, filter.header_blocks);
+            let Some(block) = M::block::<BYTES>(data, header_blocks, block)
+            else {
+                // Unreachable in a filter whose length was checked; a branch
+                // to a panic would increase register pressure.
+                return true;
+            };
+            if !probe.covered::<_, GROUPS>(backend, block) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
+    for Bits<BYTES, GROUPS>
+{
+    #[inline(always)]
+    fn contains_batch<B: Backend>(
+        backend: B,
+        &layout: &L,
+        view: &[u8],
+        hashes: &[u64],
+        found: &mut [bool],
+    ) {
+        let blocks = blocks(view);
+        let view = View::<L, BYTES, GROUPS> { layout, blocks };
+        pipeline::contains_batch(view, backend, hashes, found);
+    }
+
+    #[inline(always)]
+    fn insert<B: Backend>(
+        backend: B,
+        &layout: &L,
+        store: BitStore<'_>,
+        hash: u64,
+    ) -> bool {
+        let BlocksMut { first, bytes } = store.blocks;
+        let blocks = blocks_mut::<BYTES>(bytes);
+        Range { layout, first, blocks }.insert(backend, hash)
+    }
+
+    #[inline(always)]
+    fn insert_batch<B: Backend>(
+        backend: B,
+        &layout: &L,
+        store: BitStore<'_>,
+        hashes: &[u64],
+    ) {
+        let BitStore { blocks: BlocksMut { first, bytes }, part } = store;
+        let blocks = blocks_mut::<BYTES>(bytes);
+        let mut range = Range { layout, first, blocks };
+        match part {
+            Some(part) if !L::IS_SINGLE => {
+                let mut range = PartOf { range, part };
+                pipeline::update_batch(backend, &mut range, hashes);
+            }
+            _ => pipeline::update_batch(backend, &mut range, hashes),
+        }
+    }
+}
+
+/// A range of blocks, to be changed.
+struct Range<'a, L, const BYTES: usize> {
+    layout: L,
+    /// Number of the first block.
+    first: u64,
+    blocks: &'a mut [[u8; BYTES]],
+}
+
+impl<L: Layout, const BYTES: usize> Range<'_, L, BYTES> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u64, part: u32) {
+        let (block, _) = self.layout.part::<BYTES>(hash, part);
+        let offset = (block - self.first) as usize * BYTES;
+        L2::prefetch(self.blocks.as_flattened(), offset);
+    }
+
+    /// Sets the bits of a part. Returns whether one was clear.
+    #[inline(always)]
+    fn set<B: Backend>(&mut self, backend: B, hash: u64, part: u32) -> bool {
+        let (block, probe) = self.layout.part::<BYTES>(hash, part);
+        let block = &mut self.blocks[(block - self.first) as usize];
+        probe.set_missing(backend, block)
+    }
+
+    /// Sets the bits of a key. Returns whether one was clear.
+    #[inline(always)]
+    fn insert<B: Backend>(&mut self, backend: B, hash: u64) -> bool {
+        let mut new = false;
+        for part in 0..self.layout.parts() {
+            new |= self.set(backend, hash, part);
+        }
+        new
+    }
+}
+
+/// Insertion of whole keys.
+impl<L: Layout, const BYTES: usize> Update for Range<'_, L, BYTES> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn prefetch(&self, &hash: &u64) {
+        for part in 0..self.layout.parts() {
+            self.prefetch(hash, part);
+        }
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        self.insert(backend, hash);
+    }
+}
+
+/// Insertion of one part of each key.
+struct PartOf<'a, L, const BYTES: usize> {
+    range: Range<'a, L, BYTES>,
+    part: u32,
+}
+
+impl<L: Layout, const BYTES: usize> Update for PartOf<'_, L, BYTES> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn prefetch(&self, &hash: &u64) {
+        self.range.prefetch(hash, self.part);
+    }
+
+    #[inline(always)]
+    fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
+        self.range.set(backend, hash, self.part);
+    }
+}
+
+/// The blocks of a filter for batch lookups.
+#[derive(Clone, Copy)]
+struct View<'a, L, const BYTES: usize, const GROUPS: u32> {
+    layout: L,
+    blocks: &'a [[u8; BYTES]],
+}
+
+impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> MultiProbe
+    for View<'a, L, BYTES, GROUPS>
+{
+    const AHEAD: usize = 64;
+    const L1_BELOW: usize = L2_BYTES;
+    /// A lookup has some forty instructions, so that six of them are in the
+    /// reorder buffer at any time; prefetching would be a third of the time.
+    const NO_PREFETCH_BELOW: usize = L2_BYTES;
+    const IS_SINGLE: bool = L::IS_SINGLE;
+
+    type First = Part<'a, L, BYTES, GROUPS, true>;
+    type Next = Part<'a, L, BYTES, GROUPS, false>;
+
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
+
+    #[inline(always)]
+    fn first(&self) -> Self::First {
+        Part { view: *self, part: 0 }
+    }
+
+    #[inline(always)]
+    fn next(&self, part: u32) -> Self::Next {
+        Part { view: *self, part }
+    }
+}
+
+/// The probe that tests one part of each key. The `FIRST` part is a constant.
+#[derive(Clone, Copy)]
+struct Part<'a, L, const BYTES: usize, const GROUPS: u32, const FIRST: bool> {
+    view: View<'a, L, BYTES, GROUPS>,
+    part: u32,
+}
+
+impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
+    Part<'_, L, BYTES, GROUPS, FIRST>
+{
+    #[inline(always)]
+    fn number(&self) -> u32 {
+        if FIRST { 0 } else { self.part }
+    }
+
+    #[inline(always)]
+    fn verdict(&self, covered: bool) -> Verdict {
+        if !covered {
+            Verdict::Absent
+        } else if self.number() + 1 < self.view.layout.parts() {
+            Verdict::Continue
+        } else {
+            Verdict::Maybe
+        }
+    }
+}
+
+/// The plans of a row: the block of each key, and the kept part of its
+/// positions.
+#[derive(Clone, Copy)]
+struct Plans<'a, K, const BYTES: usize> {
+    blocks: [&'a [u8; BYTES]; LANES],
+    kept: [K; LANES],
+}
+
+impl<K: Default + Copy, const BYTES: usize> Default for Plans<'_, K, BYTES> {
+    fn default() -> Self {
+        Self { blocks: [&[0; BYTES]; LANES], kept: [K::default(); LANES] }
+    }
+}
+
+impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
+    Probe for Part<'a, L, BYTES, GROUPS, FIRST>
+{
+    type Plans = Plans<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
+
+    #[inline(always)]
+    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
+        let View { layout, blocks } = self.view;
+        for (lane, &hash) in hashes.iter().enumerate() {
+            let (block, probe) = layout.part::<BYTES>(hash, self.number());
+            plans.blocks[lane] = &blocks[block as usize];
+            plans.kept[lane] = probe.kept();
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch<H: Hint>(&self, _: u64, plans: &Self::Plans, lane: usize) {
+        H::prefetch(plans.blocks[lane], 0);
+    }
+
+    #[inline(always)]
+    fn test<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        plans: &Self::Plans,
+        lane: usize,
+    ) -> Verdict {
+        let (block, kept) = (plans.blocks[lane], plans.kept[lane]);
+        let layout = self.view.layout;
+        let probe = layout.again::<BYTES>(hash, self.number(), kept);
+        self.verdict(probe.covered::<_, GROUPS>(backend, block))
+    }
+
+    #[inline(always)]
+    fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict {
+        let View { layout, blocks } = self.view;
+        let (block, probe) = layout.part::<BYTES>(hash, self.number());
+        let block = &blocks[block as usize];
+        self.verdict(probe.covered::<_, GROUPS>(backend, block))
+    }
+}
+
+/// The blocks of a filter, to be filled on several threads.
+#[cfg(feature = "std")]
+pub(super) struct ParallelBlocks<'a, L: Layout> {
+    pub(super) layout: L,
+    pub(super) fns: &'a KernelFns<BitFilter<L>, L>,
+}
+
+#[cfg(feature = "std")]
+impl<L: Layout> Clone for ParallelBlocks<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+#[cfg(feature = "std")]
+impl<L: Layout> Copy for ParallelBlocks<'_, L> {}
+
+#[cfg(feature = "std")]
+impl<L: Layout> crate::parallel::Divided for ParallelBlocks<'_, L> {
+    fn blocks(&self) -> u64 {
+        self.layout.geometry().blocks
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.layout.geometry().block_bytes()
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> u32 {
+        self.layout.parts()
+    }
+
+    #[inline(always)]
+    fn block(&self, hash: u64, part: u32) -> u64 {
+        by_size!(self.layout, BYTES => {
+            self.layout.part::<BYTES>(hash, part).0
+        })
+    }
+
+    fn apply(&self, first: u64, bytes: &mut [u8], part: u32, hashes: &[u64]) {
+        let blocks = BlocksMut { first, bytes };
+        let store = BitStore { blocks, part: Some(part) };
+        self.fns.insert_batch(&self.layout, store, hashes);
+    }
+}

@@ -1,0 +1,276 @@
+//! The one dispatch: a structure's operations, compiled once per instruction
+//! set and block layout, and chosen when the structure is made.
+//!
+//! # Overview of types
+//!
+//! * [`Backend`]: a token with the operations of every block kind.
+//! * [`Kernel`]: one implementation of a structure's operations, generic over
+//!   the backend. A structure has one kernel per block layout.
+//! * [`Lookup`]: the single lookup of a kernel. It takes the whole structure,
+//!   two words in registers, where the other operations take slices.
+//! * [`KernelFns`]: four function pointers, those of the chosen kernel for the
+//!   best level of this processor.
+//! * [`pipeline`]: the batch loops that kernels are made of.
+//!
+//! Detection and a `match` on the layout at each call would be about a third
+//! of the instructions of a lookup; a pointer is one load.
+#![expect(unsafe_code, reason = "pointers to functions with target features")]
+
+pub(crate) mod pipeline;
+
+use core::marker::PhantomData;
+
+use crate::arch::Scalar;
+use crate::block::{bloom, fingerprint};
+
+/// A token with the operations of every block kind.
+pub(crate) trait Backend: bloom::Ops + fingerprint::Ops {}
+
+impl<T: bloom::Ops + fingerprint::Ops> Backend for T {}
+
+/// The part of a structure that is the same whatever memory it is in: layout,
+/// tables, kernel parameters.
+pub(crate) trait Core {
+    /// Memory for lookups.
+    type View<'a>: Copy;
+    /// Memory for insertions.
+    type Store<'a>;
+}
+
+/// One implementation of the operations on structures with this core.
+pub(crate) trait Kernel<C: Core> {
+    /// Looks up `hashes`; `found` has the same length and is overwritten.
+    fn contains_batch<B: Backend>(
+        backend: B,
+        core: &C,
+        view: C::View<'_>,
+        hashes: &[u64],
+        found: &mut [bool],
+    );
+
+    /// Inserts one key. Returns `true` if it certainly was absent.
+    fn insert<B: Backend>(
+        backend: B,
+        core: &C,
+        store: C::Store<'_>,
+        hash: u64,
+    ) -> bool;
+
+    /// Inserts `hashes` in order.
+    fn insert_batch<B: Backend>(
+        backend: B,
+        core: &C,
+        store: C::Store<'_>,
+        hashes: &[u64],
+    );
+}
+
+/// The single lookup of a kernel in structures of type `S`.
+pub(crate) trait Lookup<S> {
+    fn contains<B: Backend>(backend: B, structure: &S, hash: u64) -> bool;
+}
+
+/// The functions of one kernel, compiled for the best level of the processor.
+///
+/// Three of them do not depend on the type of memory, so that each kernel is
+/// compiled once and not once per type of memory.
+pub(crate) struct KernelFns<S, C: Core> {
+    /// Takes a pointer to a structure of type `S`. The type is erased because
+    /// `fn(&S)` would make every structure invariant in its memory's
+    /// lifetime.
+    contains: unsafe fn(*const (), u64) -> bool,
+    contains_batch: for<'a> unsafe fn(&C, C::View<'a>, &[u64], &mut [bool]),
+    insert: for<'a> unsafe fn(&C, C::Store<'a>, u64) -> bool,
+    insert_batch: for<'a> unsafe fn(&C, C::Store<'a>, &[u64]),
+    structure: PhantomData<S>,
+}
+
+impl<S, C: Core> KernelFns<S, C> {
+    /// The functions of kernel `K` and single lookup `L`.
+    pub(crate) fn new<K: Kernel<C>, L: Lookup<S>>() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        match crate::arch::Level::detect() {
+            #[cfg(rustc_1_89)]
+            crate::arch::Level::Avx512 => {
+                return avx512::functions::<S, C, K, L>();
+            }
+            crate::arch::Level::Avx2 => {
+                return avx2::functions::<S, C, K, L>();
+            }
+            crate::arch::Level::Scalar => {}
+        }
+        scalar::functions::<S, C, K, L>()
+    }
+
+    /// Looks up one key.
+    #[inline(always)]
+    pub(crate) fn contains(&self, structure: &S, hash: u64) -> bool {
+        let structure = core::ptr::from_ref(structure).cast();
+        // SAFETY: `new` is the only constructor. It stored a function for
+        // structures of type `S` (up to lifetimes, of which no kernel keeps
+        // anything) compiled for features that `Level::detect` found; the
+        // pointer is that of a reference that outlives the call.
+        unsafe { (self.contains)(structure, hash) }
+    }
+
+    /// Looks up `hashes`.
+    ///
+    /// # Panics
+    ///
+    /// If `found` is not as long as `hashes`.
+    #[inline]
+    pub(crate) fn contains_batch(
+        &self,
+        core: &C,
+        view: C::View<'_>,
+        hashes: &[u64],
+        found: &mut [bool],
+    ) {
+        assert_eq!(hashes.len(), found.len(), "one answer per hash");
+        // SAFETY: `new` stored a function compiled for features that
+        // `Level::detect` found; nothing else is required of the caller.
+        unsafe { (self.contains_batch)(core, view, hashes, found) }
+    }
+
+    /// Inserts one key. Returns `true` if it certainly was absent.
+    #[inline(always)]
+    pub(crate) fn insert(
+        &self,
+        core: &C,
+        store: C::Store<'_>,
+        hash: u64,
+    ) -> bool {
+        // SAFETY: as in `contains_batch`.
+        unsafe { (self.insert)(core, store, hash) }
+    }
+
+    /// Inserts `hashes` in order.
+    #[inline]
+    pub(crate) fn insert_batch(
+        &self,
+        core: &C,
+        store: C::Store<'_>,
+        hashes: &[u64],
+    ) {
+        // SAFETY: as in `contains_batch`.
+        unsafe { (self.insert_batch)(core, store, hashes) }
+    }
+}
+
+/// The functions of a kernel with the features of a list, which are where a
+/// level's features begin: everything they call is inlined into them.
+macro_rules! functions {
+    ($module:ident, $token:expr, $features:ident) => {
+        mod $module {
+            use super::*;
+
+            pub(super) fn functions<S, C, K, L>() -> KernelFns<S, C>
+            where
+                C: Core,
+                K: Kernel<C>,
+                L: Lookup<S>,
+            {
+                KernelFns {
+                    contains: contains::<S, L>,
+                    contains_batch: contains_batch::<C, K>,
+                    insert: insert::<C, K>,
+                    insert_batch: insert_batch::<C, K>,
+                    structure: PhantomData,
+                }
+            }
+
+            $features! { enable!
+                /// # Safety
+                ///
+                /// The processor has the features, and `structure` points to
+                /// an `S` that is not changed during the call.
+                unsafe fn contains<S, L: Lookup<S>>(
+                    structure: *const (),
+                    hash: u64,
+                ) -> bool {
+                    // SAFETY: by this function's contract.
+                    let structure = unsafe { &*structure.cast::<S>() };
+                    L::contains($token, structure, hash)
+                }
+            }
+
+            $features! { enable!
+                /// # Safety
+                ///
+                /// The processor has the features.
+                unsafe fn contains_batch<C: Core, K: Kernel<C>>(
+                    core: &C,
+                    view: C::View<'_>,
+                    hashes: &[u64],
+                    found: &mut [bool],
+                ) {
+                    K::contains_batch($token, core, view, hashes, found);
+                }
+            }
+
+            $features! { enable!
+                /// # Safety
+                ///
+                /// The processor has the features.
+                unsafe fn insert<C: Core, K: Kernel<C>>(
+                    core: &C,
+                    store: C::Store<'_>,
+                    hash: u64,
+                ) -> bool {
+                    K::insert($token, core, store, hash)
+                }
+            }
+
+            $features! { enable!
+                /// # Safety
+                ///
+                /// The processor has the features.
+                unsafe fn insert_batch<C: Core, K: Kernel<C>>(
+                    core: &C,
+                    store: C::Store<'_>,
+                    hashes: &[u64],
+                ) {
+                    K::insert_batch($token, core, store, hashes);
+                }
+            }
+        }
+    };
+}
+
+/// The features of [`Scalar`]: none.
+macro_rules! no_features {
+    (enable! $function:item) => {
+        $function
+    };
+}
+
+functions!(scalar, Scalar, no_features);
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+functions!(
+    avx2,
+    // SAFETY: the function's contract, for the same list of features.
+    unsafe { crate::arch::Avx2::new_unchecked() },
+    avx2_features
+);
+#[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
+functions!(
+    avx512,
+    // SAFETY: the function's contract, for the same list of features.
+    unsafe { crate::arch::Avx512::new_unchecked() },
+    avx512_features
+);
+
+// Manual impls: `derive` would require `S: Copy` and `C: Copy`.
+impl<S, C: Core> Clone for KernelFns<S, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S, C: Core> Copy for KernelFns<S, C> {}
+
+impl<S, C: Core> core::fmt::Debug for KernelFns<S, C> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("KernelFns")
+    }
+}

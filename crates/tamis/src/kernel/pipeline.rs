@@ -1,0 +1,603 @@
+//! The batch loops: one for lookups, one for updates.
+//!
+//! A lookup is a sequence of *probes*, each of which reads one block. In a
+//! batch the block of a later key is prefetched while that of an earlier one
+//! is tested. Keys are handled in rows of [`LANES`], so that the work before
+//! the block arrives (which block, which chain, which bits) can be planned for
+//! a row at once, in vectors. Keys whose first block does not decide go
+//! through the same loop again with their next block.
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use super::Backend;
+use crate::arch::{Hint, L1, L2, WithToken};
+use crate::block::Verdict;
+
+/// Keys in a row.
+pub(crate) const LANES: usize = 8;
+
+/// Keys that go through one probe before those that need another one do:
+/// bounds the memory for them.
+const CHUNK: usize = 4096;
+
+/// Items prefetched ahead of an update.
+const UPDATES_AHEAD: usize = 32;
+
+/// Size in bytes up to which a structure is likely to be in the third-level
+/// cache, and in the second-level one.
+pub(crate) const L3_BYTES: usize = 16 << 20;
+pub(crate) const L2_BYTES: usize = 1 << 20;
+
+/// One block read of a lookup.
+pub(crate) trait Probe: Copy {
+    /// Intermediate values of a row of keys, kept until their blocks arrive.
+    /// Arrays of one value each, which the compiler computes in vectors.
+    type Plans: Copy + Default;
+
+    /// Whether [`test`](Self::test) ends in different places for different
+    /// verdicts. Absent keys then need no store.
+    const BRANCHES: bool = false;
+
+    /// Computes the plans of a row.
+    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans);
+
+    /// Prefetches the block of the key in a lane.
+    fn prefetch<H: Hint>(&self, hash: u64, plans: &Self::Plans, lane: usize);
+
+    /// Tests the block of the key in a lane.
+    fn test<B: Backend>(
+        &self,
+        backend: B,
+        hash: u64,
+        plans: &Self::Plans,
+        lane: usize,
+    ) -> Verdict;
+
+    /// Plans and tests a single key.
+    fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict;
+}
+
+/// A structure as a sequence of probes.
+pub(crate) trait MultiProbe: Copy {
+    /// Keys prefetched ahead if the structure is in memory: 32 or 64. Far
+    /// enough to keep all fill buffers busy; nearer for tests that stall on
+    /// their block even when it has arrived.
+    const AHEAD: usize;
+
+    /// Size in bytes up to which blocks are prefetched into the first-level
+    /// cache, which has few fill buffers.
+    const L1_BELOW: usize;
+
+    /// Size in bytes up to which prefetching does not pay: out-of-order
+    /// execution overlaps the second-level cache hits.
+    const NO_PREFETCH_BELOW: usize = 0;
+
+    /// Whether the first probe decides every lookup.
+    const IS_SINGLE: bool;
+
+    /// The first probe, which every key needs, and the later ones.
+    type First: Probe;
+    type Next: Probe;
+
+    /// Size of all blocks in bytes.
+    fn bytes(&self) -> usize;
+
+    fn first(&self) -> Self::First;
+
+    /// Probe `number`, counted from 0; at least 1.
+    fn next(&self, number: u32) -> Self::Next;
+}
+
+/// Looks up one key.
+#[inline(always)]
+pub(crate) fn contains<S: MultiProbe, B: Backend>(
+    structure: S,
+    backend: B,
+    hash: u64,
+) -> bool {
+    let mut verdict = structure.first().test_one(backend, hash);
+    let mut number = 0;
+    while verdict == Verdict::Continue {
+        number += 1;
+        verdict = structure.next(number).test_one(backend, hash);
+    }
+    verdict == Verdict::Maybe
+}
+
+/// Looks up `hashes`. `found` has the same length and is overwritten.
+#[inline(always)]
+pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
+    structure: S,
+    backend: B,
+    hashes: &[u64],
+    found: &mut [bool],
+) {
+    let bytes = structure.bytes();
+    if bytes <= S::NO_PREFETCH_BELOW {
+        backend.call_outlined(OneByOne { structure, hashes, found });
+    } else if bytes <= S::L1_BELOW {
+        all_probes::<S, L1, B, 5>(structure, backend, hashes, found);
+    } else if S::AHEAD <= 32 {
+        all_probes::<S, L2, B, 5>(structure, backend, hashes, found);
+    } else {
+        all_probes::<S, L2, B, 9>(structure, backend, hashes, found);
+    }
+}
+
+/// Lookups one after the other.
+struct OneByOne<'a, S> {
+    structure: S,
+    hashes: &'a [u64],
+    found: &'a mut [bool],
+}
+
+impl<S: MultiProbe, B: Backend> WithToken<B> for OneByOne<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, backend: B) {
+        let Self { structure, hashes, found } = self;
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = contains(structure, backend, hash);
+        }
+    }
+}
+
+/// Every key through its first probe, those that it does not decide through
+/// the second, and so on.
+#[inline(always)]
+fn all_probes<S: MultiProbe, H: Hint, B: Backend, const RING: usize>(
+    structure: S,
+    backend: B,
+    hashes: &[u64],
+    found: &mut [bool],
+) {
+    let first = structure.first();
+    if S::IS_SINGLE {
+        let scan = Scan::<_, H, _, RING>::new(first, hashes, found, Decided);
+        backend.call_outlined(scan);
+        return;
+    }
+    let mut undecided = Undecided::default();
+    for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
+        let next = Places::new(&mut undecided.next);
+        let scan = Scan::<_, H, _, RING>::new(first, hashes, found, next);
+        backend.call_outlined(scan);
+        undecided.start(hashes);
+        let mut number = 1;
+        while !undecided.hashes.is_empty() {
+            let Undecided { hashes, answers, next, .. } = &mut undecided;
+            let probe = structure.next(number);
+            let next = Places::new(next);
+            let scan =
+                Scan::<_, H, _, RING>::new(probe, hashes, answers, next);
+            backend.call_outlined(scan);
+            undecided.advance(found);
+            number += 1;
+        }
+    }
+}
+
+/// The keys of a chunk that need another probe.
+#[derive(Default)]
+struct Undecided {
+    hashes: Vec<u64>,
+    /// Their places in the chunk.
+    places: Vec<u16>,
+    /// Their answers after the present probe.
+    answers: Vec<bool>,
+    /// The places, among these keys, of those that need one more probe.
+    next: Vec<u16>,
+}
+
+impl Undecided {
+    /// Collects the undecided keys after the first probe of a chunk.
+    fn start(&mut self, hashes: &[u64]) {
+        let next = self.next.iter().map(|&at| hashes[usize::from(at)]);
+        self.hashes.clear();
+        self.hashes.extend(next);
+        self.places.clear();
+        self.places.append(&mut self.next);
+        self.answers.resize(self.hashes.len(), false);
+    }
+
+    /// After a later probe: stores the answers, keeps the undecided keys.
+    fn advance(&mut self, found: &mut [bool]) {
+        for (&place, &answer) in self.places.iter().zip(&self.answers) {
+            if answer {
+                found[usize::from(place)] = true;
+            }
+        }
+        // `from >= to`, because `next` ascends: no key is overwritten before
+        // it is moved.
+        for (to, &from) in self.next.iter().enumerate() {
+            self.hashes[to] = self.hashes[usize::from(from)];
+            self.places[to] = self.places[usize::from(from)];
+        }
+        let left = self.next.len();
+        self.hashes.truncate(left);
+        self.places.truncate(left);
+        self.answers.truncate(left);
+        self.next.clear();
+    }
+}
+
+/// The lookup loop: one probe of many keys, each row planned and prefetched
+/// `RING - 1` rows ahead. Out of line, so that the loop has all registers.
+struct Scan<'a, P, H, U, const RING: usize> {
+    probe: P,
+    hashes: &'a [u64],
+    found: &'a mut [bool],
+    undecided: U,
+    hint: PhantomData<H>,
+}
+
+impl<'a, P, H, U, const RING: usize> Scan<'a, P, H, U, RING> {
+    #[inline(always)]
+    fn new(
+        probe: P,
+        hashes: &'a [u64],
+        found: &'a mut [bool],
+        undecided: U,
+    ) -> Self {
+        Self { probe, hashes, found, undecided, hint: PhantomData }
+    }
+}
+
+impl<B, P, H, U, const RING: usize> WithToken<B> for Scan<'_, P, H, U, RING>
+where
+    B: Backend,
+    P: Probe,
+    H: Hint,
+    U: Collect,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, backend: B) {
+        let Self { probe, hashes, found, mut undecided, .. } = self;
+        if P::BRANCHES {
+            found.fill(false);
+        }
+        let (whole, rest) = hashes.split_at(hashes.len() / LANES * LANES);
+        let whole: &[[u64; LANES]] = bytemuck::cast_slice(whole);
+        // Those of the rows ahead, and of the row that is planned next.
+        let mut plans = [P::Plans::default(); RING];
+        for (plans, row) in plans[..RING - 1].iter_mut().zip(whole) {
+            probe.plan(row, plans);
+            for (lane, &hash) in row.iter().enumerate() {
+                probe.prefetch::<H>(hash, plans, lane);
+            }
+        }
+        // Rows with a row to plan, and the last ones without. A window has
+        // one base address for both rows.
+        let early = (whole.len() + 1).saturating_sub(RING);
+        let (found, found_last) = found.split_at_mut(early * LANES);
+        let mut at = 0;
+        for (found, window) in
+            found.chunks_exact_mut(LANES).zip(whole.windows(RING))
+        {
+            let (row, later) = (&window[0], &window[RING - 1]);
+            let (here, next) = here_and_next(&mut plans, at);
+            at = if at == RING - 1 { 0 } else { at + 1 };
+            probe.plan(later, next);
+            for (lane, found) in found.iter_mut().enumerate() {
+                probe.prefetch::<H>(later[lane], next, lane);
+                let verdict = probe.test(backend, row[lane], here, lane);
+                record::<P>(found, verdict);
+                undecided.key(verdict);
+            }
+            undecided.row(LANES);
+        }
+        for (row, found) in (early..).zip(found_last.chunks_mut(LANES)) {
+            let plans = &mut plans[row % RING];
+            let mut padded = [0; LANES];
+            let row = match whole.get(row) {
+                Some(row) => row,
+                None => {
+                    padded[..rest.len()].copy_from_slice(rest);
+                    probe.plan(&padded, plans);
+                    &padded
+                }
+            };
+            for (lane, (found, &hash)) in found.iter_mut().zip(row).enumerate()
+            {
+                let verdict = probe.test(backend, hash, plans, lane);
+                record::<P>(found, verdict);
+                undecided.key(verdict);
+            }
+            undecided.row(found.len());
+        }
+        undecided.finish();
+    }
+}
+
+/// Stores an answer. With [`Probe::BRANCHES`], `*found` is `false` on entry.
+#[inline(always)]
+fn record<P: Probe>(found: &mut bool, verdict: Verdict) {
+    let maybe = verdict == Verdict::Maybe;
+    if !P::BRANCHES {
+        *found = maybe;
+    } else if maybe {
+        *found = true;
+    }
+}
+
+/// The plans of a row, and those of the row before it, which is done.
+#[inline(always)]
+fn here_and_next<P, const RING: usize>(
+    plans: &mut [P; RING],
+    at: usize,
+) -> (&P, &mut P) {
+    let (before, from) = plans.split_at_mut(at);
+    match (before.last_mut(), from) {
+        (Some(next), [here, ..]) => (here, next),
+        (None, [here, .., next]) => (here, next),
+        _ => unreachable!("at < RING, and RING > 1"),
+    }
+}
+
+/// Collects the keys that need another probe.
+trait Collect {
+    /// The next key.
+    fn key(&mut self, verdict: Verdict);
+
+    /// The end of a row of `keys` keys.
+    fn row(&mut self, keys: usize);
+
+    /// The end of all rows.
+    fn finish(&mut self);
+}
+
+/// No key needs another probe.
+struct Decided;
+
+impl Collect for Decided {
+    #[inline(always)]
+    fn key(&mut self, _: Verdict) {}
+
+    #[inline(always)]
+    fn row(&mut self, _: usize) {}
+
+    #[inline(always)]
+    fn finish(&mut self) {}
+}
+
+/// The places of the undecided keys, collected as one bit per key: appending a
+/// place at once would make the address of the store depend on a cache miss
+/// and stall later prefetches, and a branch would be mispredicted.
+struct Places<'a> {
+    /// The bits of the last `keys <= 64` keys, the last key lowest.
+    word: u64,
+    keys: usize,
+    /// Place of the first of these keys.
+    start: usize,
+    places: &'a mut Vec<u16>,
+}
+
+impl<'a> Places<'a> {
+    fn new(places: &'a mut Vec<u16>) -> Self {
+        Self { word: 0, keys: 0, start: 0, places }
+    }
+}
+
+impl Collect for Places<'_> {
+    #[inline(always)]
+    fn key(&mut self, verdict: Verdict) {
+        self.word <<= 1;
+        self.word |= u64::from(verdict == Verdict::Continue);
+    }
+
+    #[inline(always)]
+    fn row(&mut self, keys: usize) {
+        self.keys += keys;
+        if self.keys > 64 - LANES {
+            self.finish();
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self) {
+        let mut left = match self.keys {
+            0 => 0,
+            keys => self.word.reverse_bits() >> (64 - keys),
+        };
+        while left != 0 {
+            // `place < CHUNK`, which is less than 2^16.
+            let place = self.start + left.trailing_zeros() as usize;
+            self.places.push(place as u16);
+            left &= left - 1;
+        }
+        self.start += self.keys;
+        (self.word, self.keys) = (0, 0);
+    }
+}
+
+/// A structure that is changed item by item.
+///
+/// A trait and not two closures: a closure can become a function without the
+/// target features of its caller.
+pub(crate) trait Update {
+    type Item;
+
+    /// Prefetches the blocks that `item` changes.
+    fn prefetch(&self, item: &Self::Item);
+
+    fn update<B: Backend>(&mut self, backend: B, item: &Self::Item);
+}
+
+/// The update loop: every item in order, each prefetched
+/// [`UPDATES_AHEAD`] items earlier.
+#[inline(always)]
+pub(crate) fn update_batch<U: Update, B: Backend>(
+    backend: B,
+    structure: &mut U,
+    items: &[U::Item],
+) {
+    let (first, later) = items.split_at(items.len().min(UPDATES_AHEAD));
+    for item in first {
+        structure.prefetch(item);
+    }
+    for (item, later) in items.iter().zip(later) {
+        structure.prefetch(later);
+        structure.update(backend, item);
+    }
+    for item in &items[later.len()..] {
+        structure.update(backend, item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Scalar;
+    use alloc::vec;
+    use core::cell::RefCell;
+
+    /// A structure in which the `n`-th probe decides a key whose lowest byte
+    /// is `n`, and finds those with an even second byte. Records prefetches.
+    #[derive(Clone, Copy)]
+    struct Fake<'a, const SINGLE: bool> {
+        prefetched: &'a RefCell<Vec<(u32, u64)>>,
+        number: u32,
+        bytes: usize,
+    }
+
+    fn member(hash: u64) -> bool {
+        hash >> 8 & 1 == 0
+    }
+
+    impl<const SINGLE: bool> Probe for Fake<'_, SINGLE> {
+        type Plans = [u64; LANES];
+
+        fn plan(&self, hashes: &[u64; LANES], plans: &mut [u64; LANES]) {
+            *plans = *hashes;
+        }
+
+        fn prefetch<H: Hint>(
+            &self,
+            hash: u64,
+            plans: &[u64; LANES],
+            lane: usize,
+        ) {
+            assert_eq!(plans[lane], hash);
+            self.prefetched.borrow_mut().push((self.number, hash));
+        }
+
+        fn test<B: Backend>(
+            &self,
+            backend: B,
+            hash: u64,
+            plans: &[u64; LANES],
+            lane: usize,
+        ) -> Verdict {
+            assert_eq!(plans[lane], hash);
+            self.test_one(backend, hash)
+        }
+
+        fn test_one<B: Backend>(&self, _: B, hash: u64) -> Verdict {
+            match SINGLE || hash as u8 as u32 == self.number {
+                true => Verdict::from_match(member(hash)),
+                false => Verdict::Continue,
+            }
+        }
+    }
+
+    impl<const SINGLE: bool> MultiProbe for Fake<'_, SINGLE> {
+        const AHEAD: usize = 64;
+        const L1_BELOW: usize = 10;
+        const NO_PREFETCH_BELOW: usize = 1;
+        const IS_SINGLE: bool = SINGLE;
+
+        type First = Self;
+        type Next = Self;
+
+        fn bytes(&self) -> usize {
+            self.bytes
+        }
+
+        fn first(&self) -> Self {
+            *self
+        }
+
+        fn next(&self, number: u32) -> Self {
+            assert!(number > 0 && !SINGLE);
+            Self { number, ..*self }
+        }
+    }
+
+    fn check<const SINGLE: bool>(len: usize, bytes: usize) {
+        let mut state = 1u64;
+        let hashes: Vec<u64> = (0..len)
+            .map(|_| {
+                state =
+                    state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                // Up to four probes.
+                state >> 20 & !0xff | state >> 40 & 3
+            })
+            .collect();
+        let prefetched = RefCell::default();
+        let fake =
+            Fake::<SINGLE> { prefetched: &prefetched, number: 0, bytes };
+        let mut found = vec![true; len];
+        contains_batch(fake, Scalar, &hashes, &mut found);
+        for (&hash, found) in hashes.iter().zip(found) {
+            assert_eq!(found, member(hash), "{len} keys, {bytes} bytes");
+            assert_eq!(contains(fake, Scalar, hash), member(hash));
+        }
+        // The first probe of every key in a whole row is prefetched once.
+        let whole = if bytes > 1 { len / LANES * LANES } else { 0 };
+        let mut actual: Vec<u64> = prefetched
+            .take()
+            .into_iter()
+            .filter(|&(number, _)| number == 0)
+            .map(|(_, hash)| hash)
+            .collect();
+        if len <= CHUNK {
+            let mut expected = hashes[..whole].to_vec();
+            actual.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(actual, expected, "{len} keys, {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn every_key_gets_its_own_answer() {
+        let lengths = (0..=11 * LANES).chain([CHUNK - 1, CHUNK + 1, 10_000]);
+        for len in lengths {
+            for bytes in [1, 10, 11] {
+                check::<true>(len, bytes);
+                check::<false>(len, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn updates_are_prefetched_and_in_order() {
+        struct Log {
+            prefetched: RefCell<Vec<usize>>,
+            updated: Vec<usize>,
+        }
+        impl Update for Log {
+            type Item = usize;
+
+            fn prefetch(&self, &item: &usize) {
+                self.prefetched.borrow_mut().push(item);
+            }
+
+            fn update<B: Backend>(&mut self, _: B, &item: &usize) {
+                assert!(self.prefetched.borrow().contains(&item));
+                self.updated.push(item);
+            }
+        }
+        for len in 0..3 * UPDATES_AHEAD {
+            let items: Vec<usize> = (0..len).collect();
+            let mut log =
+                Log { prefetched: RefCell::default(), updated: Vec::new() };
+            update_batch(Scalar, &mut log, &items);
+            assert_eq!(log.updated, items);
+            assert_eq!(log.prefetched.take(), items);
+        }
+    }
+}
