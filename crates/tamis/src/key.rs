@@ -249,9 +249,12 @@ impl core::fmt::Debug for KeyHasher {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a key: it does not implement `tamis::Key`",
     label = "not a key",
-    note = "implement it: `impl tamis::Key for {Self} {{ fn \
-            with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {{ \
-            f(/* the bytes of self */) }} }}`",
+    note = "implement it with the bytes that distinguish two keys:\n\
+            impl tamis::Key for {Self} {{\n    \
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {{\n        \
+            (&self.one, &self.two).with_bytes(f)\n    \
+            }}\n\
+            }}",
     note = "or hash the value and use the `_hash` methods: \
             `filter.insert_hash(filter.hasher().hash_of(&value))` for a type \
             that implements `Hash`"
