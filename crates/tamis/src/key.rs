@@ -162,7 +162,7 @@ impl KeyHasher {
     /// that implement [`Key`].
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::Blocked;
     ///
     /// #[derive(Hash)]
     /// struct Point { x: i32, y: i32 }

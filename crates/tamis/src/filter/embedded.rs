@@ -28,7 +28,7 @@ macro_rules! embedded {
             /// error of the geometry.
             ///
             /// ```
-            /// use tamis::*;
+            /// use tamis::{Blocked, Header};
             ///
             /// let mut filter = Blocked::builder().items(99).fpr(0.01).build()?;
             /// filter.insert("apple");
@@ -61,7 +61,7 @@ macro_rules! embedded {
             /// number of chains of its own, and 2^32 keys or blocks.
             ///
             /// ```
-            /// use tamis::*;
+            /// use tamis::Blocked;
             ///
             /// let builder = Blocked::builder().block_bits(256);
             /// let mut filter = builder.items(1000).fpr(0.01).build()?;

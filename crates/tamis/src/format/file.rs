@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// the old content.
 ///
 /// ```no_run
-/// use tamis::*;
+/// use tamis::{Blocked, Mapped};
 ///
 /// let filter: Blocked<Mapped> = Blocked::open("keys.tamis")?;
 /// assert!(filter.contains("apple"));

@@ -72,7 +72,7 @@ impl Section {
 /// A slice of at most `N` elements, stored by value: parsing allocates
 /// nothing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Short<T, const N: usize> {
+pub(crate) struct Inline<T, const N: usize> {
     /// Elements from `len` on are padding.
     all: [T; N],
     /// At most `N`: checked by `new`.
@@ -80,12 +80,12 @@ pub(crate) struct Short<T, const N: usize> {
 }
 
 /// Bytes of a kind's geometry.
-pub(crate) type GeometryBytes = Short<u8, MAX_GEOMETRY>;
+pub(crate) type GeometryBytes = Inline<u8, MAX_GEOMETRY>;
 
 /// The section table.
-pub(super) type Sections = Short<Section, MAX_SECTIONS>;
+pub(super) type Sections = Inline<Section, MAX_SECTIONS>;
 
-impl<T: Copy, const N: usize> Short<T, N> {
+impl<T: Copy, const N: usize> Inline<T, N> {
     /// An empty slice.
     #[inline(always)]
     pub(super) fn empty(padding: T) -> Self {
@@ -103,7 +103,7 @@ impl<T: Copy, const N: usize> Short<T, N> {
     }
 }
 
-impl<T, const N: usize> Deref for Short<T, N> {
+impl<T, const N: usize> Deref for Inline<T, N> {
     type Target = [T];
 
     #[inline]
@@ -112,14 +112,14 @@ impl<T, const N: usize> Deref for Short<T, N> {
     }
 }
 
-impl<T, const N: usize> DerefMut for Short<T, N> {
+impl<T, const N: usize> DerefMut for Inline<T, N> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.all[..usize::from(self.len)]
     }
 }
 
-impl<T: PartialEq, const N: usize> PartialEq for Short<T, N> {
+impl<T: PartialEq, const N: usize> PartialEq for Inline<T, N> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
@@ -134,7 +134,7 @@ impl<T: PartialEq, const N: usize> PartialEq for Short<T, N> {
 /// `from_bytes_with`, which costs a few:
 ///
 /// ```
-/// use tamis::*;
+/// use tamis::{Blocked, Header};
 ///
 /// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
 /// filter.insert("apple");
@@ -183,7 +183,7 @@ impl core::fmt::Debug for Header {
 /// Those of [`Header::parse`], except [`Error::Length`].
 ///
 /// ```
-/// use tamis::*;
+/// use tamis::{AnyFilter, Blocked, Split};
 ///
 /// let mut file = Blocked::builder().items(9).fpr(0.1).build()?.to_bytes();
 /// file.extend(Split::builder().items(9).fpr(0.1).build()?.to_bytes());
@@ -235,7 +235,7 @@ impl Header {
     /// Kind of the filter.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header, Kind};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert_eq!(Header::parse(&bytes)?.kind(), Kind::Bloom);
     /// # Ok::<(), tamis::Error>(())
@@ -248,7 +248,7 @@ impl Header {
     /// Hash function of the keys.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header, KeyHasher};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert_eq!(*Header::parse(&bytes)?.hasher(), KeyHasher::default());
     /// # Ok::<(), tamis::Error>(())
@@ -261,7 +261,7 @@ impl Header {
     /// Keys inserted, repeats included.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert_eq!(Header::parse(&bytes)?.items(), 0);
     /// # Ok::<(), tamis::Error>(())
@@ -274,7 +274,7 @@ impl Header {
     /// Keys the filter was sized for.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert_eq!(Header::parse(&bytes)?.design_items(), 9);
     /// # Ok::<(), tamis::Error>(())
@@ -288,7 +288,7 @@ impl Header {
     /// [`design_items`](Self::design_items) keys.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert!(Header::parse(&bytes)?.design_fpr() <= 0.1);
     /// # Ok::<(), tamis::Error>(())
@@ -301,7 +301,7 @@ impl Header {
     /// Length of the image, header included.
     ///
     /// ```
-    /// use tamis::*;
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
     /// assert_eq!(Header::parse(&bytes)?.bytes(), bytes.len() as u64);
     /// # Ok::<(), tamis::Error>(())
@@ -383,8 +383,8 @@ impl Header {
             kind,
             hasher,
             counts,
-            geometry: Short::empty(0),
-            sections: Short::empty(Section::EMPTY),
+            geometry: Inline::empty(0),
+            sections: Inline::empty(Section::EMPTY),
             bytes,
             header_bytes: len as u16,
         };

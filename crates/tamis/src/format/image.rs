@@ -1,4 +1,4 @@
-//! A structure as bytes: writing, viewing and verifying it.
+//! Images: structures as bytes. Writing, viewing and verifying them.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::key::HashId;
 use crate::key::KeyHasher;
 
-/// The names of sections. Four readable bytes, so that a hex dump tells.
+/// Tag of a section: four ASCII characters, legible in a hex dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SectionTag(pub(super) u32);
 
@@ -44,6 +44,7 @@ impl Image<'_> {
         })
     }
 
+    /// Ranges of the sections in the file.
     fn place(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut end =
             header_bytes(self.geometry.len(), self.sections.len()) as u64;
@@ -68,7 +69,8 @@ impl Image<'_> {
         encode(self, &sections)
     }
 
-    /// Hands out the file piece by piece.
+    /// Passes header, padding and sections to `put`, in the order of the
+    /// file.
     fn pieces<E>(
         &self,
         mut put: impl FnMut(&[u8]) -> core::result::Result<(), E>,
@@ -77,7 +79,7 @@ impl Image<'_> {
         put(&header)?;
         let mut at = header.len() as u64;
         for (place, (_, bytes)) in self.place().zip(&self.sections) {
-            // Padding is shorter than one alignment unit.
+            // `place.start - at < ALIGN`: the next multiple of `ALIGN`.
             put(&[0; ALIGN][..(place.start - at) as usize])?;
             put(bytes)?;
             at = place.end;
@@ -133,12 +135,13 @@ pub(crate) trait Persist {
         self.replace(path.as_ref(), false)
     }
 
+    /// Writes the file atomically. It holds the key of a keyed hash, and is
+    /// private then.
     #[cfg(feature = "std")]
     fn replace(&self, path: &std::path::Path, overwrite: bool) -> Result<()>
     where
         Self: Sized,
     {
-        // The file of a keyed hash contains the key.
         let private = self.image().hasher.id() == HashId::SipHash13;
         super::file::replace(path, overwrite, private, |file| {
             self.write_to(file)

@@ -20,19 +20,19 @@ pub(crate) use image::{Image, Persist, verify, view};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 
-/// The first eight bytes of every file. The high bit and the line end catch
-/// transfers that treat the file as text.
+/// The first eight bytes of every file. A transfer that treats the file as
+/// text changes the high bit or the line end.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
-/// The version of the byte format that this build writes, and the newest it
-/// reads. Every older one opens too.
+/// Version of the byte format that this build writes, and the newest that it
+/// reads. It reads every older one.
 ///
 /// ```
 /// assert_eq!(tamis::FORMAT_VERSION, 1);
 /// ```
 pub const FORMAT_VERSION: u16 = 1;
 
-/// The kinds of structures a file can hold.
+/// Kinds of structures in a file.
 ///
 /// ```
 /// use tamis::Kind;
