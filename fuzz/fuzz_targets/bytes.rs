@@ -145,7 +145,7 @@ fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
 }
 
 /// The input as a compact image: with correct magic, version, hash and
-/// checksums, and as many blocks as there are bytes for.
+/// checksums, and the number of blocks that the bytes hold.
 fn seal_compact(input: &[u8]) -> Option<Vec<u8>> {
     let block_bits = input.get(6..8)?.try_into().map(u16::from_le_bytes);
     let block_bytes = usize::from(block_bits.ok()?.div_ceil(8)).max(1);

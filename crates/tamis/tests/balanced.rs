@@ -1,5 +1,5 @@
-//! Balanced filters: every combination loses nothing, and does what the
-//! theory says.
+//! Balanced filters: no combination loses a key, and all agree with the
+//! theory.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -14,7 +14,7 @@ use tamis::{
 };
 use tamis_theory::balanced::{Lookup, fluid, list};
 
-/// One way to combine what can be combined.
+/// One combination of settings.
 #[derive(Debug, Clone, Copy)]
 struct Design {
     scheme: Scheme,
@@ -59,7 +59,7 @@ fn fill(filter: &mut Balanced, items: u64) {
 }
 
 #[test]
-fn every_combination_loses_nothing_and_does_what_was_predicted() {
+fn every_combination_loses_no_key_and_agrees_with_its_prediction() {
     let mut combinations = 0;
     for design in Design::all() {
         let items = 400_000;
@@ -75,8 +75,8 @@ fn every_combination_loses_nothing_and_does_what_was_predicted() {
         let within = |measured: f64, expected: f64, percent: f64| {
             (measured / expected - 1.0).abs() < percent / 100.0
         };
-        // The rate varies from one set of keys to the next, most where the
-        // crowded blocks of a small last level make it.
+        // The rate varies with the set of keys, most where the crowded
+        // blocks of a small last level dominate it.
         let slack = match (design.overflow, design.scheme) {
             (Overflow::Random | Overflow::Absorb, Scheme::Multilevel) => 20.0,
             _ => 3.0,
@@ -154,7 +154,7 @@ proptest! {
                     prop_assert_eq!(filter.insert(&key), absent);
                     let after = filter.stats().items;
                     prop_assert_eq!(after, before + u64::from(absent));
-                    // A second time takes no second place.
+                    // A second insertion stores no second copy.
                     let bytes = filter.to_bytes();
                     prop_assert!(!filter.insert(&key));
                     prop_assert_eq!(filter.to_bytes(), bytes);
@@ -269,7 +269,7 @@ fn check_against_the_paper(
         );
     };
     close("accesses", filter.accesses().unwrap(), accesses, 0.0);
-    // Four standard errors of a count where 2 % of it is less.
+    // Four standard errors of a count, or 2 % of it if that is more.
     let gamma = best.overflow_fraction;
     let error = 4.0 * (gamma / items as f64).sqrt();
     close("overflow", filter.overflow_fraction().unwrap(), gamma, error);
@@ -288,7 +288,7 @@ const MULTILEVEL: list::Scheme =
     list::Scheme::Multilevel { access_budget: 1.2, choices: 3 };
 
 #[test]
-fn the_other_schemes_do_what_the_theory_says() {
+fn the_other_schemes_agree_with_the_theory() {
     let schemes = [
         list::Scheme::Single { overflow_fraction: 0.005 },
         list::Scheme::Sequential { access_budget: 1.2, choices: 3 },
@@ -308,7 +308,7 @@ fn the_other_schemes_do_what_the_theory_says() {
     }
 }
 
-/// The paper's size. One run of 1024 blocks scatters: the theory must lie
+/// The paper's size. One run of 1024 blocks varies: the theory must lie
 /// between the 5 % and the 95 % quantile of forty.
 #[test]
 fn a_thousand_blocks_scatter_around_the_theory() {
@@ -350,7 +350,7 @@ fn a_thousand_blocks_scatter_around_the_theory() {
 }
 
 #[test]
-fn large_filters_do_what_the_theory_says() {
+fn large_filters_agree_with_the_theory() {
     for block_bits in [256, 512] {
         for bits_per_key in [8.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0] {
             let blocks = 1 << 16;
@@ -366,10 +366,10 @@ fn large_filters_do_what_the_theory_says() {
     }
 }
 
-/// The size of the theory's own runs; needs minutes.
+/// The size of the theory's reference runs; takes minutes.
 #[test]
 #[cfg_attr(not(feature = "slow-tests"), ignore = "slow tier")]
-fn a_million_blocks_do_what_the_theory_says() {
+fn a_million_blocks_agree_with_the_theory() {
     for block_bits in [256, 512] {
         for bits_per_key in [8.0, 16.0, 24.0, 32.0, 40.0] {
             let items =
@@ -385,9 +385,9 @@ fn a_million_blocks_do_what_the_theory_says() {
 }
 
 /// Section 10 of the paper: 1024 blocks, a = 1.2, d = 3, k = beta ln 2. The
-/// rates are computed from the bits set, as there; a single run scatters, so
-/// ours are 60 and the theory must lie between their 5 % and 95 % quantiles,
-/// as must the paper's where it is quoted.
+/// rates are computed from the bits set, as there. A single run varies, so
+/// the theory, and the paper's rate where quoted, must lie between the 5 %
+/// and the 95 % quantile of 60 runs.
 #[test]
 fn the_papers_experiment_is_reproduced() {
     let cases = [
@@ -442,7 +442,8 @@ fn the_papers_experiment_is_reproduced() {
             rates[30]
         );
         if let Some(paper) = paper {
-            // The random runs have a tail; the paper's was a lucky one.
+            // Random rates have a tail, and the paper's single run is
+            // below their 5 % quantile.
             let low = match overflow {
                 Some(Overflow::Random) => rates[0],
                 _ => low,
@@ -455,8 +456,8 @@ fn the_papers_experiment_is_reproduced() {
     }
 }
 
-/// What balancing is for: at most 1.25 reads per miss, and far below the
-/// blocked filter's rate.
+/// The purpose of balancing: at most 1.25 reads per miss, and a rate far
+/// below the blocked filter's.
 #[test]
 fn tuned_filters_beat_blocked_where_they_should() {
     for (bits_per_key, most) in [(24.0, 0.46), (40.0, 0.04)] {
@@ -495,7 +496,8 @@ fn overload_is_reported_and_loses_nothing() {
     }
 }
 
-/// A key that is wrongly said to be distinct costs a place, not the file.
+/// A repeated key inserted as distinct takes a second slot; the file stays
+/// valid.
 #[test]
 fn distinct_keys_that_are_not_do_no_damage() {
     for design in Design::all() {
@@ -542,7 +544,7 @@ fn the_list_is_counted_and_exact() {
     assert!((listed - 0.05).abs() < 0.005, "{listed}");
     let bits = filter.stats().bits_per_key.unwrap();
     assert!((bits - (24.0 + 64.0 * listed)).abs() < 0.1, "{bits}");
-    // One block, and the list behind it.
+    // One block and the overflow list.
     assert_eq!(filter.stats().reads_miss, 1.0);
 }
 
@@ -579,7 +581,7 @@ fn nonsense_is_refused() {
     ));
 }
 
-/// The fluid model and the closed forms are two ways to the same numbers.
+/// The fluid model and the closed forms give the same numbers.
 #[test]
 fn fluid_and_closed_forms_agree() {
     for (bits_per_key, probes) in [(20.0, 12), (32.0, 20), (40.0, 25)] {

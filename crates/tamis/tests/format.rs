@@ -1,4 +1,4 @@
-//! The bytes: golden files both ways, and what happens to damaged ones.
+//! The file format: golden files read and written, and damaged files.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -11,7 +11,7 @@ use tamis::{AnyFilter, Builder, Error, KeyHasher, Kind, TinySet, inspect};
 
 const ITEMS: u64 = 700;
 
-/// Every kind, block size and hash, small enough to keep.
+/// Every kind, block size and hash function, in small files.
 fn golden() -> Vec<(String, Recipe)> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -37,18 +37,18 @@ fn build(recipe: &Recipe) -> AnyFilter {
     filter
 }
 
-/// A TinySet with a past, which a recipe could not tell.
+/// A TinySet that is the result of a history, not of insertions alone.
 struct Past {
     name: &'static str,
     filter: TinySet,
-    /// Of the keys it must answer for.
+    /// Numbers of the keys it must contain.
     hashes: Vec<u64>,
 }
 
 fn pasts() -> Vec<Past> {
     let hashes: Vec<u64> = keys(1, ITEMS).collect();
     let builder = TinySet::builder().items(ITEMS).bits_per_key(10.0);
-    // So crowded that heads are placed.
+    // Crowded enough for reversed heads.
     let crowded = builder.bits_per_key(9.0);
     let removed = |name, builder: Builder<TinySet>| {
         let mut filter = builder.removable().build().unwrap();
@@ -78,7 +78,7 @@ fn pasts() -> Vec<Past> {
     let saturated = {
         let mut filter = builder.repeats().items(100).build().unwrap();
         assert_eq!(filter.block_count(), 2);
-        // One entry too many for the left block, few for the right.
+        // Saturates the left block; the right one has few entries.
         let hashes: Vec<u64> = (0..449)
             .map(|i| key(1, i) >> 1)
             .chain((0..30).map(|i| key(2, i) >> 1 | 1 << 63))
@@ -88,7 +88,7 @@ fn pasts() -> Vec<Past> {
         Past { name: "tinyset-saturated.tamis", filter, hashes }
     };
     let free = {
-        // Blocks that are not a number of bytes.
+        // Blocks whose bits are no multiple of eight.
         let builder = builder.block_bits(150).chains(21);
         let mut filter = builder.build().unwrap();
         filter.insert_hash_batch(&hashes);
@@ -96,14 +96,14 @@ fn pasts() -> Vec<Past> {
         Past { name: "tinyset-free.tamis", filter, hashes }
     };
     let placed = {
-        // Some blocks beyond that, so that they have no heads.
+        // Some blocks fuller than that, without heads.
         let mut filter = crowded.items(ITEMS / 2).build().unwrap();
         filter.insert_hash_batch(&hashes);
         let hashes = hashes.clone();
         Past { name: "tinyset-placed.tamis", filter, hashes }
     };
     let sparse = {
-        // So sparse that heads are bytes.
+        // Sparse enough for 8-bit heads.
         let mut filter = builder.bits_per_key(16.0).build().unwrap();
         filter.insert_hash_batch(&hashes);
         let hashes = hashes.clone();
@@ -142,8 +142,8 @@ fn golden_path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Set `TAMIS_WRITE_GOLDEN` once, when a kind is added. Files that exist are
-/// never rewritten: they are what strangers have on their disks.
+/// Set `TAMIS_WRITE_GOLDEN` once, when a kind is added. Existing files are
+/// never rewritten: users have such files on their disks.
 #[test]
 fn builds_reproduce_the_golden_files() {
     let recipes = golden().into_iter();
@@ -171,7 +171,7 @@ fn golden_files_open_and_answer() {
         assert_eq!(*filter.hasher(), recipe.hasher, "{name}");
         let stats = filter.stats();
         assert_eq!(stats.design_items, ITEMS);
-        // A balanced filter does not insert what looks present already.
+        // A balanced filter does not insert a key that is already found.
         let least = if recipe.kind == Kind::Balanced { 690 } else { ITEMS };
         assert!((least..=ITEMS).contains(&stats.items), "{name}");
         assert!(keys(1, ITEMS).all(|key| filter.contains(&key)), "{name}");
@@ -201,7 +201,7 @@ fn golden_files_with_a_past_open_and_answer() {
             inspect::stored(&opened).eq(inspect::stored(&filter)),
             "{name}"
         );
-        // What was changed once can be changed again.
+        // A changed filter can be changed again.
         let mut owned = opened.into_owned().unwrap();
         owned.insert_hash_batch(&[1, 2, 3]);
         if owned.is_removable() {
@@ -227,8 +227,8 @@ fn empty_filters_survive_the_journey() {
     }
 }
 
-/// What must hold for any bytes at all: an error, or a filter that answers
-/// without panicking.
+/// Arbitrary bytes give an error, or a filter that answers without
+/// panicking.
 fn survive(bytes: &[u8]) -> Result<(), Error> {
     let filter = AnyFilter::from_bytes(bytes)?;
     let hashes = [0, 1, u64::MAX, 1 << 63];
@@ -256,7 +256,7 @@ fn every_flipped_bit_is_found() {
     let pasts = pasts.map(|past| (past.name.into(), past.filter.to_bytes()));
     for (name, bytes) in recipes.chain(pasts) {
         survive(&bytes).unwrap();
-        // Every byte, every bit in turn.
+        // Flips each bit of each byte.
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (at % 8);
@@ -289,7 +289,7 @@ fn every_missing_or_extra_byte_is_found_at_once() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_name_the_fault() {
     let (_, recipe) = golden().swap_remove(0);
     let bytes = build(&recipe).to_bytes();
     let error =
@@ -310,8 +310,8 @@ fn errors_say_what_is_wrong() {
     );
 }
 
-/// A header may be *valid* (its checksum is right) and still lie. Nothing is
-/// allocated or read on its word.
+/// A header with a correct checksum may still have wrong values. No size in
+/// it is used for an allocation or a read before it is checked.
 #[test]
 fn resealed_headers_cannot_lie() {
     let (_, recipe) = golden().swap_remove(3);
@@ -330,7 +330,7 @@ fn resealed_headers_cannot_lie() {
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         })
     };
-    // Blocks: none, too many, so many that their bytes overflow.
+    // Blocks: none, one too many, and a number whose bytes overflow.
     for blocks in [0, 1, 1 << 40, 1 << 55, 1 << 58, u64::MAX] {
         assert!(u64_at(72, blocks).is_err(), "{blocks} blocks");
     }
@@ -344,19 +344,19 @@ fn resealed_headers_cannot_lie() {
             assert!(u64_at(at, value).is_err(), "{at}: {value:#x}");
         }
     }
-    // File length, and a rate that is none.
+    // File length, and a rate that is not a number.
     assert!(u64_at(32, u64::MAX).is_err());
     for fpr in [f64::NAN, f64::INFINITY, -0.5, 1.5] {
         assert!(u64_at(56, fpr.to_bits()).is_err(), "{fpr}");
     }
-    // A count of keys that contradicts the bits is found by verify.
+    // `verify` finds a count of keys that contradicts the bits.
     assert!(matches!(u64_at(40, 0), Err(Error::Inconsistent(_))));
     // Unknown kind, hash and flags.
     for at in [10, 12, 14, 70] {
         let result = reseal(&|bytes: &mut Vec<u8>| bytes[at] = 0xee);
         assert!(result.is_err(), "byte {at}");
     }
-    // A seed wider than XXH3 takes.
+    // A seed wider than XXH3's 64 bits.
     assert!(u64_at(24, 1).is_err());
 }
 
@@ -374,7 +374,7 @@ fn resealed_tinysets_cannot_lie() {
     for at in [72, 80] {
         for blocks in [0, 1, 1 << 40, 1 << 55, 1 << 58, u64::MAX] {
             let result = reseal(at, &u64::to_le_bytes(blocks));
-            // No second level is right.
+            // Without a second level the field is valid.
             assert_eq!(result.is_err(), (at, blocks) != (80, 0), "{blocks}");
         }
     }
@@ -383,7 +383,7 @@ fn resealed_tinysets_cannot_lie() {
         (92, "chains", [0, 497, 1025, 63, u32::MAX]),
         (96, "remainder bits", [0, 7, 41, 64, u32::MAX]),
         (100, "cap", [1, 45, 63, 64, u32::MAX]),
-        // Removable, but neither elastic nor with repeats; unknown ones.
+        // Flags: removable but neither elastic nor with repeats; unknown.
         (104, "flags", [2, 3, 6, 16, u32::MAX]),
         (108, "head bits", [0, 1, 2, 16, u32::MAX]),
     ] {
@@ -392,7 +392,7 @@ fn resealed_tinysets_cannot_lie() {
             assert!(result.is_err(), "{what}: {value}");
         }
     }
-    // Only heads of 4 bits are placed, and only in one level.
+    // Only 4-bit heads of one level may be reversed.
     for name in ["tinyset-sparse.tamis", "tinyset-two-level.tamis"] {
         let mut bytes = past(name).to_bytes();
         bytes[104] |= 8;
@@ -400,8 +400,8 @@ fn resealed_tinysets_cannot_lie() {
         let result = survive(&bytes);
         assert!(matches!(result, Err(Error::Corrupt { .. })), "{name}");
     }
-    // A count that is not that of the entries. Of a filter that has grown
-    // some may be there twice, so that only too few are wrong.
+    // A count of keys that differs from that of the entries. A grown filter
+    // may have entries twice, so only too low a count is an error.
     assert!(reseal(40, &u64::to_le_bytes(ITEMS - 199)).is_err());
     let counted = past("tinyset-repeats.tamis");
     let items = counted.stats().items;
@@ -414,7 +414,7 @@ fn resealed_tinysets_cannot_lie() {
     }
 }
 
-/// Blocks that no insertion has made, with a right checksum.
+/// Blocks that no insertion writes, with a correct checksum.
 #[test]
 fn blocks_that_make_no_sense_are_found_and_lose_nothing() {
     let mut filter =
@@ -432,7 +432,7 @@ fn blocks_that_make_no_sense_are_found_and_lose_nothing() {
         let result = survive(&bytes);
         let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
         let mut owned = view.into_owned().unwrap();
-        // The other block has not suffered, and what comes is kept.
+        // The other block is unchanged, and inserted keys are kept.
         for &hash in hashes.iter().filter(|&&hash| hash >> 63 == 1) {
             assert!(owned.contains_hash(hash));
         }
@@ -461,7 +461,7 @@ fn blocks_that_make_no_sense_are_found_and_lose_nothing() {
     assert_eq!(why, "more is stored than the keys counted could store");
 }
 
-/// Makes the checksums of the one section and of the header right.
+/// Corrects the checksums of the only section and of the header.
 fn seal(bytes: &mut [u8]) {
     let half = |at: usize| {
         usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
@@ -474,12 +474,12 @@ fn seal(bytes: &mut [u8]) {
     bytes[header - 8..header].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Found by fuzzing: a count of 2^64 - 1 is a count like any other.
+/// Found by fuzzing: a count of 2^64 - 1 keys is valid.
 #[test]
 fn counts_at_their_end_stay_there() {
     for (name, recipe) in golden() {
         if recipe.kind == Kind::Balanced {
-            // Its counts must add up, so such a file does not open.
+            // Its counts must add up, so such a file is refused.
             continue;
         }
         let mut bytes = recipe.build().unwrap().to_bytes();
@@ -496,9 +496,9 @@ fn counts_at_their_end_stay_there() {
     }
 }
 
-/// Found by fuzzing: a section too many, with a valid table and valid
-/// checksums, would have been dropped in silence; so would anything in the
-/// padding of the header.
+/// Found by fuzzing: an extra section, with a valid table and valid
+/// checksums, was dropped silently, and so were bytes in the padding of the
+/// header.
 #[test]
 fn nothing_is_dropped_in_silence() {
     let (_, recipe) = golden().swap_remove(0);
@@ -533,8 +533,7 @@ fn nothing_is_dropped_in_silence() {
 
     let mut padded = bytes.clone();
     let table_end = 72 + geometry + 32;
-    // The header of a Bloom kind happens to have no padding; one with two
-    // sections has.
+    // The header of a Bloom kind has no padding; with two sections it has.
     assert_eq!(old - 8, table_end);
     let mut all = golden().into_iter();
     let balanced = all.find(|(_, recipe)| recipe.kind == Kind::Balanced);
@@ -566,7 +565,7 @@ fn saving_is_atomic_and_polite() {
     assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes());
     let missing = directory.path().join("no/such/directory");
     assert!(matches!(filter.save(missing), Err(Error::Io(_))));
-    // Nothing is left behind.
+    // No temporary file remains.
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     let error = AnyFilter::open(directory.path()).unwrap_err();
     assert!(error.to_string().contains("not a regular file"), "{error}");

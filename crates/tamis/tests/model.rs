@@ -1,4 +1,4 @@
-//! Every kind against a set that remembers everything.
+//! Random histories on every kind, compared with a set.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -38,8 +38,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Runs a history on one kind; checks membership and the count after every
-/// step.
+/// Runs a history on one kind. Checks membership and the count after every
+/// operation.
 macro_rules! model_test {
     ($name:ident, $kind:ident) => {
         proptest! {
@@ -139,7 +139,7 @@ model_test!(bloom_histories, Bloom);
 model_test!(blocked_histories, Blocked);
 model_test!(split_histories, Split);
 
-/// What is stored of a key that comes again.
+/// Storage of a key that is inserted again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
     Set,
@@ -152,12 +152,12 @@ enum TinyOp {
     Insert(u16),
     InsertBatch(Vec<u16>),
     InsertParallel(Vec<u16>),
-    /// One of the keys inserted.
+    /// Remove one of the inserted keys.
     Remove(usize),
     RemoveMany(Vec<usize>),
-    /// Some go, and about as many come.
+    /// Remove keys, and insert about the same number.
     Replace(Vec<(usize, u16)>, Vec<u16>),
-    /// A key that may never have been inserted.
+    /// Remove a key that may be absent.
     RemoveAbsent(u16),
     MergeWith(Vec<u16>),
     MergeSelf,
@@ -189,15 +189,15 @@ fn tiny_op() -> impl Strategy<Value = TinyOp> {
     ]
 }
 
-/// A TinySet beside a multiset.
+/// A TinySet and a multiset with the same keys.
 struct Tiny {
     filter: TinySet,
-    /// The same number of blocks, without keys.
+    /// An empty filter with the same number of blocks.
     empty: TinySet,
     mode: Mode,
     two_level: bool,
     model: BTreeMap<u16, u64>,
-    /// Insertions less removals, as counted by the filter.
+    /// Insertions minus removals, as counted by the filter.
     items: u64,
 }
 
@@ -209,7 +209,7 @@ impl Tiny {
         }
     }
 
-    /// Takes back one insertion of the `at`-th key.
+    /// Removes one insertion of the `at`-th key.
     fn remove(&mut self, at: usize) {
         let Some(at) = at.checked_rem(self.model.len()) else { return };
         let (&key, _) = self.model.iter().nth(at).unwrap();
@@ -300,7 +300,7 @@ impl Tiny {
                 self.insert(&keys);
             }
             TinyOp::MergeSelf => {
-                // Doubled seven times, all would be saturated.
+                // After seven doublings all blocks would be saturated.
                 if self.items < 2000 {
                     self.merge(&self.filter.clone());
                     self.items *= 2;
@@ -361,7 +361,7 @@ impl Tiny {
         let batch = self.filter.contains_each(&keys);
         for ((key, &count), found) in self.model.iter().zip(batch) {
             assert!(found && self.filter.contains(key), "lost {key}");
-            // None if the block is saturated.
+            // `None` if the block is saturated.
             if let Some(stored) = self.filter.count(key) {
                 let least = if self.mode == Mode::Set { 1 } else { count };
                 assert!(stored >= least, "{key}: {stored} of {count}");
@@ -370,7 +370,7 @@ impl Tiny {
     }
 }
 
-/// The rate that was said before is the rate.
+/// Compares the rate with an earlier prediction.
 fn assert_same(filter: &TinySet, predicted: f64) {
     let found = filter.stats().expected_fpr;
     assert!((found - predicted).abs() <= 1e-12, "{found} {predicted}");
@@ -381,7 +381,7 @@ proptest! {
     fn tinyset_histories(
         items in 0u64..300,
         block_bits in prop_oneof![Just(512), Just(256), Just(150)],
-        // Of lines, the heads of crowded ones are placed.
+        // Crowded lines have reversed heads.
         bits_per_key in prop_oneof![Just(12.0), Just(9.0)],
         mode in prop_oneof![
             1 => Just(Mode::Set),
@@ -418,7 +418,8 @@ proptest! {
     }
 }
 
-/// Of half lines and of lines; designing them takes longer than a history.
+/// Two-level designs with blocks of 256 and 512 bits, computed once: a
+/// design takes longer than a history.
 fn two_levels() -> &'static [Builder<TinySet>; 2] {
     static DESIGNS: OnceLock<[Builder<TinySet>; 2]> = OnceLock::new();
     DESIGNS.get_or_init(|| {
@@ -453,7 +454,7 @@ fn merge_and_fold_are_exact() {
     macro_rules! check {
         ($kind:ident) => {
             let all: Vec<u64> = keys(1, 20_480).collect();
-            // 640 blocks, so that half of them is a size of its own too.
+            // 640 blocks, so that half of them is a valid size, too.
             let builder = $kind::builder().items(20_480).bits_per_key(16.0);
             let mut whole = builder.build().unwrap();
             whole.insert_batch(&all);
@@ -467,7 +468,7 @@ fn merge_and_fold_are_exact() {
             left.merge_from(&right).unwrap();
             assert_eq!(left.to_bytes(), whole.to_bytes());
             assert_eq!(other_way.to_bytes(), whole.to_bytes());
-            // A view merges as well as a filter in memory.
+            // A view can be merged like an owned filter.
             let bytes = right.to_bytes();
             let view = $kind::from_bytes(&bytes[..]).unwrap();
             let mut third = builder.build().unwrap();
@@ -507,7 +508,7 @@ fn refusals_name_the_field() {
         }
         assert_eq!(filter.to_bytes(), before, "{expected}");
     }
-    // TinySets have more settings to differ in.
+    // TinySets have more settings.
     let base = TinySet::builder().items(1000).bits_per_key(10.0);
     let builders = [
         ("blocks", base.items(2000)),
@@ -551,7 +552,7 @@ fn refusals_name_the_field() {
 /// The same bytes from one thread, from many, from slices and iterators, in
 /// batches and one by one.
 #[test]
-fn every_way_to_build_gives_the_same_bytes() {
+fn every_insertion_method_gives_the_same_bytes() {
     macro_rules! check {
         ($kind:ident) => {
             let all: Vec<String> =
@@ -597,9 +598,9 @@ fn every_way_to_build_gives_the_same_bytes() {
     check!(Split);
 }
 
-/// For a TinySet, too, where the order of the keys of a block matters.
+/// The same for a TinySet, whose bytes depend on the order of a block's keys.
 #[test]
-fn every_way_to_build_a_tinyset_gives_the_same_bytes() {
+fn every_insertion_method_of_a_tinyset_gives_the_same_bytes() {
     let hashes: Vec<u64> = keys(1, 60_000).collect();
     for block_bits in [512, 256] {
         for removable in [false, true] {
@@ -644,8 +645,7 @@ fn a_panicking_iterator_passes_its_panic_on() {
     assert!(result.is_err());
 }
 
-/// What is borrowed for long may be used for less, as with any view. This
-/// does not compile if a filter is particular about that.
+/// A view is covariant in its lifetime: this does not compile otherwise.
 #[test]
 fn filters_can_be_lent_for_less() {
     fn shorter<'a>(
@@ -690,7 +690,7 @@ fn nonsense_arguments_are_errors() {
     for block_bits in [0, 1, 64, 300, 1024, u32::MAX] {
         for kind in tamis::Kind::ALL {
             if kind == tamis::Kind::TinySet {
-                // Its blocks may have any size.
+                // TinySet blocks may have any size.
                 continue;
             }
             let recipe = Recipe::new(kind, 10, Size::Fpr(0.1));
@@ -785,15 +785,15 @@ fn batches_of_every_length_agree_with_single_lookups() {
     }
 }
 
-/// Filters too large for a cache ask for their blocks in another way.
+/// Filters too large for the caches use another prefetch.
 #[test]
-fn batches_of_large_filters_say_what_single_lookups_say() {
+fn batches_of_large_filters_agree_with_single_lookups() {
     fn check<F: FilterMut>(mut filter: F) {
         assert!(filter.stats().bytes > 16 << 20);
         let members: Vec<u64> = (0..20_000).collect();
         filter.insert_batch(&members);
         let keys: Vec<u64> = (0..40_000).map(|key| key ^ 1).collect();
-        // Around what is handled together, and around how far ahead.
+        // Lengths around the row and around the prefetch distance.
         for len in [0, 1, 7, 31, 33, 63, 64, 65, 4095, 4097, keys.len()] {
             let found = filter.contains_each(&keys[..len]);
             assert_eq!(found.len(), len);

@@ -1,4 +1,4 @@
-//! Predicted numbers against measured ones, inside intervals, with fixed
+//! Measured numbers within intervals around their predictions, with fixed
 //! seeds.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -7,7 +7,7 @@ mod support;
 use support::{Recipe, Size, assert_binomial, false_positives, key, keys};
 use tamis::Kind;
 
-/// The kinds that set bits and do nothing else.
+/// The Bloom kinds.
 const BLOOM_KINDS: [Kind; 3] = [Kind::Bloom, Kind::Blocked, Kind::Split];
 
 fn filled(recipe: Recipe) -> tamis::AnyFilter {
@@ -31,7 +31,7 @@ fn check(recipe: Recipe, probes: u64) {
     let hits = false_positives(&filter, 2, probes);
     assert_binomial(hits, probes, stats.expected_fpr, &what);
     assert!(!stats.over_design, "{what}");
-    // With nine bits in ten set there is little left to estimate from.
+    // With 90 % of the bits set the estimate is inaccurate.
     let throws_per_bit = match (recipe.size, recipe.probes) {
         (Size::BitsPerKey(bits), Some(probes)) => f64::from(probes) / bits,
         _ => 0.7,
@@ -66,7 +66,7 @@ fn rates_hold_for_every_number_of_probes() {
                 recipe.block_bits = block_bits;
                 recipe.probes = Some(probes);
                 if kind == Kind::Split && probes == 1 {
-                    // Half a probe in each block is not to be had.
+                    // Each of the two blocks needs a probe.
                     assert!(recipe.build().is_err());
                     continue;
                 }
@@ -99,10 +99,10 @@ fn one_line_and_two_lines_reach_their_published_rates() {
     }
 }
 
-/// What depends on the low 32 bits of a hash alone is the same for all of
-/// these keys: an index made from them would pile everything into one block.
-/// (The other half of the fault, an index made from the *upper* 32 bits, needs
-/// more than 2^32 blocks to show, and is tested on the placements themselves.)
+/// All of these keys have the same low 32 bits of the hash: an index made
+/// from those bits would put all keys into one block. (An index made from the
+/// *upper* 32 bits fails only with more than 2^32 blocks; tests of the
+/// placements cover it.)
 #[test]
 fn every_block_is_reached() {
     for kind in BLOOM_KINDS {

@@ -1,5 +1,5 @@
-//! TinySet does what its documentation and the theory say: sizes, rates,
-//! what churn costs, and that nothing is ever lost.
+//! TinySet compared with its documentation and the theory: sizes, rates, the
+//! cost of churn, and no lost key.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;
@@ -10,12 +10,12 @@ use support::{assert_binomial, false_positives, key, keys};
 use tamis::{Builder, Error, Filter, TinySet, Window, inspect};
 use tamis_theory::tinyset::{self, Block};
 
-/// Keys of the stream that is inserted.
+/// Stream of the inserted keys.
 const MEMBERS: u64 = 1;
-/// Keys of the stream that is asked for.
+/// Stream of the absent keys.
 const OTHERS: u64 = 2;
 
-/// A filter of so many blocks for so many keys a block.
+/// A filter of `blocks` blocks with `load` keys per block.
 fn with_load(blocks: u64, load: u64) -> Builder<TinySet> {
     let bits_per_key = 512.0 / load as f64;
     TinySet::builder().items(blocks * load).bits_per_key(bits_per_key)
@@ -34,14 +34,14 @@ fn assert_holds(filter: &TinySet, members: impl Iterator<Item = u64>) {
     }
 }
 
-/// Panics if the measured rate is not the one of the entries stored.
+/// Panics if the measured rate differs from that of the stored entries.
 fn assert_measured(filter: &impl Filter, probes: u64, what: &str) {
     let expected = filter.stats().expected_fpr;
     let hits = false_positives(filter, OTHERS, probes);
     let measured = hits as f64 / probes as f64;
     if expected > 0.05 && measured < expected {
-        // The extra bits are taken to be spread over all chains, but belong
-        // to the lowest: with several matches a chain, that is too many.
+        // The model spreads the extra bits over all chains, but they belong
+        // to the lowest: with several matches per chain it overestimates.
         assert_close(measured, expected, 0.04, what);
     } else {
         assert_binomial(hits, probes, expected, what);
@@ -56,7 +56,7 @@ fn assert_close(found: f64, wanted: f64, tolerance: f64, what: &str) {
     );
 }
 
-/// What is promised for 1 %, 0.1 % and 0.01 %.
+/// Promised bits per key for 1 %, 0.1 % and 0.01 %.
 struct Promise {
     block_bits: u32,
     removable: bool,
@@ -88,7 +88,7 @@ const REMOVABLE_HALF: Promise = Promise {
 };
 
 impl Promise {
-    /// Fills filters of this sort, and probes them.
+    /// Fills filters of this sort and looks up absent keys.
     fn check(&self, items: u64, probes: u64) {
         let Self { block_bits, removable, bits_per_key } = *self;
         for (fpr, most) in [0.01, 0.001, 0.0001].into_iter().zip(bits_per_key)
@@ -98,9 +98,9 @@ impl Promise {
                 .items(items)
                 .fpr(fpr)
                 .block_bits(block_bits)
-                // The model counts what is stored.
+                // The model counts stored entries.
                 .repeats();
-            // A block that can be removed from has two flags.
+            // A removable block has two flag bits.
             let flag_bits = if removable { 2 } else { 0 };
             if removable {
                 builder = builder.removable();
@@ -128,7 +128,7 @@ impl Promise {
     }
 }
 
-/// Bytes in front of the blocks.
+/// Bytes before the blocks.
 const HEADER: u64 = 192;
 
 const ITEMS: u64 = 2_000_000;
@@ -154,8 +154,8 @@ fn removable_half_lines_are_as_small_and_as_exact_as_promised() {
     REMOVABLE_HALF.check(ITEMS, PROBES);
 }
 
-/// 10^8 probes see a tenth of what 10^7 see, so that the filters have to be
-/// larger, too: about 100 MiB each. Run by `cargo xtask slow`.
+/// 10^8 probes have a narrower interval than 10^7, so the filters are larger,
+/// too: about 100 MiB each. Run by `cargo xtask slow`.
 #[test]
 #[cfg_attr(not(feature = "slow-tests"), ignore = "slow tier")]
 fn promises_hold_for_a_hundred_million_probes() {
@@ -164,7 +164,7 @@ fn promises_hold_for_a_hundred_million_probes() {
     }
 }
 
-/// Unless told otherwise, a TinySet does not store what looks present.
+/// By default a TinySet does not store a key that is already found.
 #[test]
 fn sets_store_no_key_twice() {
     for block_bits in [512, 256] {
@@ -176,7 +176,7 @@ fn sets_store_no_key_twice() {
             insert(filter, 0, 200_000);
         }
         let before = set.stats().expected_fpr;
-        // About half a percent of the keys look present when they come.
+        // About 0.5 % of the keys are found before they are inserted.
         assert_eq!(inspect::loads(&list).items(), 200_000);
         let stored = inspect::loads(&set).items();
         assert!((198_000..199_900).contains(&stored), "{stored}");
@@ -196,14 +196,14 @@ fn sets_store_no_key_twice() {
     }
 }
 
-/// Which key makes room for a new one.
+/// Choice of the key that a new one replaces.
 #[derive(Debug, Clone, Copy)]
 enum Leaving {
     Any,
     Oldest,
 }
 
-/// A removable filter whose keys are replaced by others.
+/// A removable filter whose keys are replaced.
 struct Churn {
     filter: TinySet,
     stored: VecDeque<u64>,
@@ -249,12 +249,12 @@ impl Churn {
     }
 }
 
-/// Filters of 39 keys a line, after so many percent of them have been
-/// replaced. The rates are those of an independent program, at least for the
-/// oldest keys leaving. A fresh filter does better than it did, because only
-/// blocks that have lost keys pay for that.
+/// Filters of 39 keys per line, after a percentage of their keys has been
+/// replaced. The rates are those of an independent program, at least for
+/// removal of the oldest keys. A fresh filter has a lower rate than there,
+/// because only blocks that have lost keys pay for removals.
 #[test]
-fn churn_costs_what_is_documented() {
+fn churn_costs_the_documented_rates() {
     for leaving in [Leaving::Oldest, Leaving::Any] {
         let mut churn = Churn::new(4096, 39, leaving);
         let fresh = churn.filter.stats().expected_fpr;
@@ -267,14 +267,14 @@ fn churn_costs_what_is_documented() {
             assert_close(expected, rate, 0.03, &what);
             assert_measured(&churn.filter, 4_000_000, &what);
         }
-        // Fewer blocks, whose mean says less.
+        // Fewer blocks, so a larger tolerance.
         let mut churn = Churn::new(1024, 39, leaving);
         churn.replace(1000);
         churn.assert_holds_all();
         let expected = churn.filter.stats().expected_fpr;
         assert_close(expected, 0.005056, 0.08, "1000 %");
         assert_measured(&churn.filter, 4_000_000, "1000 %");
-        // The keys bring back what the filter was.
+        // A rebuild from the keys restores the fresh filter.
         let stored = churn.stored.iter().map(|&i| key(MEMBERS, i));
         let rebuilt = churn.filter.rebuilt(stored).unwrap();
         assert_holds(&rebuilt, churn.stored.iter().copied());
@@ -293,7 +293,7 @@ fn churn_loses_nothing_at_any_load() {
             churn.replace(more);
             churn.assert_holds_all();
         }
-        // Removed to the last one, it is an empty filter again.
+        // Without its last key the filter equals an empty one.
         while let Some(i) = churn.stored.pop_front() {
             assert_eq!(churn.filter.remove(&key(MEMBERS, i)), Ok(true));
         }
@@ -304,10 +304,10 @@ fn churn_loses_nothing_at_any_load() {
     }
 }
 
-/// Removing what was never inserted: what is answered with "no" changes
-/// nothing; what is answered with "maybe" takes the trace of another key.
+/// Removal of keys never inserted: one that is not found changes nothing,
+/// and a false positive removes the entry of another key.
 #[test]
-fn removing_strangers_does_what_is_documented() {
+fn removing_absent_keys_behaves_as_documented() {
     let mut filter = with_load(64, 39).removable().build().unwrap();
     insert(&mut filter, 0, 64 * 39);
     let mut before = filter.to_bytes();
@@ -326,7 +326,7 @@ fn removing_strangers_does_what_is_documented() {
     let members: Vec<u64> = keys(MEMBERS, 64 * 39).collect();
     let found = filter.contains_each(&members);
     let lost = found.iter().filter(|&&found| !found).count() as u64;
-    // Another entry may answer for the key that was lost.
+    // Another entry may match the lost key.
     assert!(lost <= removed && lost * 10 >= removed * 8, "{lost} {removed}");
 
     let mut plain = with_load(64, 39).repeats().build().unwrap();
@@ -337,29 +337,29 @@ fn removing_strangers_does_what_is_documented() {
     assert!(plain.to_bytes() == before);
 }
 
-/// Sums of the same numbers in another order.
+/// Equality up to the order of a floating-point sum.
 const ROUNDING: f64 = 1e-12;
 
 type Setting = fn(Builder<TinySet>) -> Builder<TinySet>;
 
-/// The ways to build a filter, and how far apart the rates of two may be that
-/// got the same keys in another order.
-const WAYS: [(Setting, f64); 3] = [
-    // All that is stored is the same, if not its order.
+/// Repeat policies, each with the tolerance between the rates of two filters
+/// with the same keys in different order.
+const SETTINGS: [(Setting, f64); 3] = [
+    // The stored entries are the same, in another order.
     (Builder::<TinySet>::repeats, 0.0),
     (Builder::<TinySet>::removable, 0.0),
-    // What looks present depends on the order.
+    // The keys left out depend on the order.
     (|builder| builder, 0.01),
 ];
 
-/// Keys a block in each of two filters that are merged.
+/// Keys per block in each of two merged filters.
 const UNIONS: [(u64, u64); 5] =
     [(20, 20), (39, 1), (5, 34), (28, 28), (60, 60)];
 
 #[test]
-fn a_union_is_what_inserting_both_would_have_given() {
+fn a_union_equals_insertion_of_both() {
     const BLOCKS: u64 = 1024;
-    for (which, tolerance) in WAYS {
+    for (which, tolerance) in SETTINGS {
         for (left_load, right_load) in UNIONS {
             let what = format!("{left_load} and {right_load}");
             let builder = which(with_load(BLOCKS, 40));
@@ -375,9 +375,8 @@ fn a_union_is_what_inserting_both_would_have_given() {
             let predicted = inspect::merged_fpr(&left, &right).unwrap();
             left.merge_from(&right).unwrap();
             let (merged, direct) = (left.stats(), direct.stats());
-            // At a rate of 20 %, a set that is filled directly leaves out
-            // one key in ten because it looks present; halves do not see
-            // each other's keys.
+            // At a rate of 20 %, a set filled directly leaves out one key in
+            // ten as already found; each half has only its own keys to match.
             let tolerance = match tolerance > 0.0 && all > 100 {
                 true => 0.15,
                 false => tolerance,
@@ -397,8 +396,8 @@ fn a_union_is_what_inserting_both_would_have_given() {
     }
 }
 
-/// How long heads are and where is a matter of speed, and none of what can be
-/// merged.
+/// Length and order of heads affect only speed: filters that differ in them
+/// can be merged.
 #[test]
 fn filters_with_other_heads_can_be_merged() {
     let roomy = TinySet::builder().items(920).bits_per_key(13.0);
@@ -431,8 +430,8 @@ fn filters_with_other_heads_can_be_merged() {
 }
 
 #[test]
-fn a_fold_is_what_half_the_blocks_would_have_given() {
-    for (which, tolerance) in WAYS {
+fn a_fold_equals_a_filter_of_half_the_blocks() {
+    for (which, tolerance) in SETTINGS {
         for block_bits in [512, 256] {
             // 39 keys in 512 bits after the fold.
             let builder = which(TinySet::builder())
@@ -460,9 +459,9 @@ fn a_fold_is_what_half_the_blocks_would_have_given() {
 }
 
 /// Doubled five times and filled up again each time. The rates are those of
-/// an independent program, whose blocks were worn from the start: here a
-/// fresh filter is better, and becomes worn when it is doubled for the first
-/// time. That costs 20 %, later doublings 4 % and less.
+/// an independent program, whose blocks were worn from the start. Here a
+/// fresh filter has a lower rate and becomes worn at the first doubling,
+/// which costs 20 %; later doublings cost 4 % or less.
 #[test]
 fn growth_costs_one_bit_a_doubling() {
     let rates =
@@ -507,9 +506,9 @@ fn growth_costs_one_bit_a_doubling() {
     }
 }
 
-/// The number of entries that has no encoding: one more saturates.
+/// One entry more than the encoding allows saturates a block.
 #[test]
-fn a_full_block_is_saturated_and_says_so() {
+fn a_full_block_reports_that_it_is_saturated() {
     for (block_bits, removable, most) in [
         (512, false, 448),
         (512, true, 446),
@@ -517,7 +516,7 @@ fn a_full_block_is_saturated_and_says_so() {
         (256, true, 222),
     ] {
         let what = format!("{block_bits} {removable}");
-        // One block, from which everything comes.
+        // A filter of one block.
         let mut builder = TinySet::builder()
             .items(20)
             .bits_per_key(10.0)
@@ -548,7 +547,7 @@ fn a_full_block_is_saturated_and_says_so() {
         assert_eq!(false_positives(&filter, OTHERS, 1000), 1000, "{what}");
         filter.verify().unwrap();
 
-        // It stays so, whatever comes or goes.
+        // Insertions and removals leave it saturated.
         insert(&mut filter, most + 1, most + 100);
         if removable {
             for i in 0..most + 100 {
@@ -572,8 +571,8 @@ fn a_full_block_is_saturated_and_says_so() {
     }
 }
 
-/// From the design load of 39 keys a block to ten times as many. The rates
-/// from 150 on are those measured by an independent program.
+/// From the design load of 39 keys per block to ten times that load. The
+/// rates from 150 on were measured by an independent program.
 #[test]
 fn overload_raises_the_rate_and_loses_nothing() {
     const BLOCKS: u64 = 1024;
@@ -611,15 +610,15 @@ fn overload_raises_the_rate_and_loses_nothing() {
             assert_measured(&filter, 200_000, &what);
             assert_holds(&filter, 0..items);
         }
-        // With 400 keys on average, one block in a hundred gets too many.
+        // At a mean of 400 keys, one block in a hundred saturates.
         let saturated = filter.stats().saturated_blocks;
         assert!((3..40).contains(&saturated), "{saturated}");
         filter.verify().unwrap();
     }
 }
 
-/// A window of n keys, at any time: the last n are there, what is older than
-/// 2 n is not, and the rate stays that of two filters.
+/// A window of n keys: at any time the last n are present, keys older than
+/// 2 n are absent, and the rate is that of two filters.
 #[test]
 fn a_window_remembers_the_last_keys_and_forgets_the_others() {
     const ITEMS: u64 = 3000;
@@ -641,7 +640,7 @@ fn a_window_remembers_the_last_keys_and_forgets_the_others() {
             assert!(found, "forgot one of the last {ITEMS}");
             assert!(window.contains(key));
         }
-        // What a filter that never held them would answer to.
+        // Older keys are found only as false positives.
         let older = count.saturating_sub(2 * ITEMS);
         let rate = window.stats().expected_fpr;
         let remembered = (0..older)
@@ -665,12 +664,12 @@ fn a_window_remembers_the_last_keys_and_forgets_the_others() {
     window.verify().unwrap();
 }
 
-/// One row of table 1, and of table 3: as many keys a block as chains, and
-/// the array that reaches a rate.
+/// One row of tables 1 and 3: the number of keys per block equals the number
+/// of chains, and the array reaches the rate.
 struct Row {
     chains: u32,
     array: u32,
-    /// As measured by an independent program.
+    /// Measured by an independent program.
     measured: f64,
 }
 
@@ -704,7 +703,7 @@ fn blocks_of_any_shape_reach_the_rates_of_the_paper() {
         assert_close(stats.bits_per_key.unwrap(), bits, 0.001, &what);
         let block = Block::new(block_bits, chains);
         let model = tinyset::predict(block, chains.into()).unwrap().fpr;
-        // Of few blocks; those that decide are fewer the lower the rate.
+        // Few blocks: the lower the rate, the fewer of them dominate it.
         let (tolerance, probes) = match measured {
             0.005.. => (0.02, 100_000),
             0.0005.. => (0.04, 200_000),

@@ -1,4 +1,4 @@
-//! What several test files share.
+//! Shared test code.
 #![allow(
     dead_code,
     missing_docs,
@@ -25,7 +25,7 @@ pub fn keys(stream: u64, count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |i| key(stream, i))
 }
 
-/// A key type of its own, for keys with equal bytes that are not equal.
+/// A key made from a number, with or without colliding hashes.
 pub trait Keyed: Key + Eq + Copy + std::hash::Hash + std::fmt::Debug {
     /// Whether different keys have different hashes.
     const DISTINCT_HASHES: bool;
@@ -59,7 +59,7 @@ impl Keyed for Colliding {
     }
 }
 
-/// How a test filter is sized.
+/// Size of a test filter.
 #[derive(Debug, Clone, Copy)]
 pub enum Size {
     Fpr(f64),
@@ -104,7 +104,7 @@ impl Recipe {
             Kind::Blocked => build!(Blocked),
             Kind::Split => build!(Split),
             Kind::Balanced => {
-                // A particular design: tuning one takes seconds.
+                // A fixed design: tuning one takes seconds.
                 let mut builder = Balanced::builder()
                     .items(self.items)
                     .block_bits(self.block_bits)
