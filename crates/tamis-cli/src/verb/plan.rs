@@ -380,12 +380,12 @@ impl Comparison {
         )?;
         writeln!(
             out,
-            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}  merge",
+            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}",
             "", "", "", "false", "reads", "reads", "reads"
         )?;
         writeln!(
             out,
-            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}",
+            "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}  merge",
             "kind", "bits/key", "memory", "positives", "hit", "miss", "mean"
         )?;
         for candidate in &self.candidates {

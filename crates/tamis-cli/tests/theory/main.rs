@@ -553,13 +553,13 @@ fn plots_are_well_formed_svg() {
 #[test]
 fn invalid_arguments_are_refused_with_one_line() {
     for (arguments, word) in [
-        ("bound --access-budget 0.9 --load 8 --overflow 0.05", "0.9 reads"),
-        ("bound --access-budget 1.2 --load -8", "load"),
-        ("bound --access-budget 1.2 --load nan", "load"),
+        ("bound --access-budget 0.9 --load 8 --overflow 0.05", "at least 1"),
+        ("bound --access-budget 1.2 --load -8", "keys per block"),
+        ("bound --access-budget 1.2 --load nan", "keys per block"),
         (
             "region --scheme sequential --access-budget 3 --load 8 \
              --choices 3",
-            "access_budget",
+            "access budget",
         ),
         (
             "region --scheme multilevel --access-budget 1.2 --load 8 \
@@ -573,15 +573,18 @@ fn invalid_arguments_are_refused_with_one_line() {
         ("fpr --scheme blocked --load 8", "--load"),
         ("fpr --scheme split --bits-per-key 8 --removable", "tinyset"),
         ("fpr --scheme tinyset --bits-per-key 8 --probes 5", "--probes"),
-        ("fpr --scheme tinyset --load nan", "load"),
+        ("fpr --scheme tinyset --load nan", "keys per block"),
         ("fpr --scheme tinyset --load 39 --chains 512", "chains"),
-        ("fpr --scheme tinyset --load 39 --cap 500 --ratio 9", "cap"),
+        (
+            "fpr --scheme tinyset --load 39 --cap 500 --ratio 9",
+            "primary block",
+        ),
         (
             "fpr --scheme single --block-bits 64 --bits-per-key 8 \
              --tracking-bits 64",
             "no room",
         ),
-        ("tune --bits-per-key 24 --max-reads-miss 1", "max_reads_miss"),
+        ("tune --bits-per-key 24 --max-reads-miss 1", "reads per absent key"),
         (
             "bound --access-budget 1.2 --load 8 --plot /no/such/place.svg",
             "/no/such/place.svg",

@@ -310,12 +310,12 @@ fn invalid_arguments_are_refused_with_one_line() {
         (
             "summary --optimise --items 1000 --buckets-per-item 1 --choices 2"
                 .to_owned(),
-            "crises",
+            "crisis",
         ),
         (
             "summary --optimise --items 1000 --buckets-per-item nan"
                 .to_owned(),
-            "buckets_per_item",
+            "buckets per item",
         ),
         (
             "summary --optimise --items 1000 --buckets-per-item 3 --budget -1"

@@ -39,11 +39,7 @@ pub(super) struct Args {
     given: GivenArgs,
 
     /// Search the level sizes and the smallest summaries
-    #[arg(
-        long,
-        requires = "buckets_per_item",
-        required_unless_present = "GivenArgs"
-    )]
+    #[arg(long, requires = "buckets_per_item")]
     optimise: bool,
 
     #[command(flatten)]
@@ -133,7 +129,9 @@ impl Args {
         }
         let TableArgs { items, bucket } = self.table;
         let Some(kind) = self.given.kind else {
-            return Err(Failure::new("expected --kind or --optimise"));
+            return Err(Failure::new(
+                "expected --kind with --levels and --bits, or --optimise",
+            ));
         };
         let table = Occupancy::new(items, &self.given.levels, bucket)?;
         let prediction = match kind {
