@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) enum Exit {
     /// Status 0.
     Success,
-    /// Status 1: no key selected, or damage found.
+    /// Status 1: no key selected or removed, or damage found.
     Negative,
 }
 
@@ -73,10 +73,22 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PipeClosed => f.write_str("standard output was closed"),
-            // Paths and library errors may contain line ends.
-            Self::Message(message) => f.write_str(&message.replace('\n', " ")),
+            Self::Message(message) => f.write_str(&printable(message)),
         }
     }
+}
+
+/// Escapes control characters, which paths and keys may contain: a message
+/// has one line, and no effect on the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    out
 }
 
 impl From<tamis::Error> for Failure {

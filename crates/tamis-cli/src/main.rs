@@ -31,8 +31,8 @@ Examples:
   tamis info words.tamis
   tamis plan --items 1e9 --fpr 0.001            # compare kinds and memory
 
-Exit status: 0 on success (query: a key was selected), 1 if query selected no
-key or verify found damage, 2 on error."
+Exit status: 0 on success, 1 if query selected no key, remove removed none or
+verify found damage, 2 on error."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -22,7 +22,7 @@ pub(crate) struct FilterReport {
     kind: &'static str,
     format_version: u16,
     hash: &'static str,
-    seed: serde_json::Value,
+    seed: String,
     items: u64,
     estimated_items: f64,
     design_items: u64,
@@ -64,11 +64,9 @@ impl FilterReport {
             kind: kind.name(),
             format_version: FORMAT_VERSION,
             hash: hasher.id().name(),
-            // JSON numbers have at most 64 bits, a SipHash key has 128.
-            seed: match u64::try_from(hasher.seed()) {
-                Ok(seed) => seed.into(),
-                Err(_) => format!("{:#x}", hasher.seed()).into(),
-            },
+            // Text: JSON readers round numbers above 2^53, and a SipHash key
+            // has 128 bits.
+            seed: format!("{:#x}", hasher.seed()),
             items,
             estimated_items,
             design_items,
@@ -114,7 +112,7 @@ impl FilterReport {
                 ),
             ),
             ("settings", self.settings()),
-            ("hash", format!("{}, seed {}", self.hash, plain(&self.seed))),
+            ("hash", format!("{}, seed {}", self.hash, self.seed)),
             ("format", format!("version {}", self.format_version)),
         ];
         for (name, value) in rows {
@@ -278,9 +276,14 @@ fn bar(blocks: u64, most: u64) -> usize {
     length.div_ceil(u128::from(most.max(1))) as usize
 }
 
-/// JSON value as text, strings without quotes.
+/// JSON value as text: strings without quotes, booleans as yes or no.
 fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), Into::into)
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Bool(true) => "yes".into(),
+        serde_json::Value::Bool(false) => "no".into(),
+        other => other.to_string(),
+    }
 }
 
 fn json(parameter: Parameter) -> serde_json::Value {
@@ -288,6 +291,8 @@ fn json(parameter: Parameter) -> serde_json::Value {
         Parameter::Count(count) => count.into(),
         Parameter::Counts(counts) => counts.into(),
         Parameter::Number(number) => number.into(),
+        Parameter::Word("yes") => true.into(),
+        Parameter::Word("no") => false.into(),
         Parameter::Word(word) => word.into(),
         // `Parameter` is non-exhaustive; new variants are shown as text.
         other => other.to_string().into(),
@@ -332,12 +337,13 @@ pub(crate) fn short_rate(rate: f64) -> String {
     }
 }
 
-/// Formats a rate as a percentage with its reciprocal: 1.0000 % (1 in 100).
+/// Formats a rate with its reciprocal: 1.0000 % (1 in 100). Rates from 10 %
+/// have none: rounded, it would hide the difference between 67 % and 100 %.
 pub(crate) fn rate(rate: f64) -> String {
     let short = short_rate(rate);
     let one_in = 1.0 / rate;
     match rate {
-        ..=0.0 => short,
+        ..=0.0 | 0.1.. => short,
         0.0..1e-4 => format!("{short} (1 in {one_in:.3e})"),
         _ => format!("{short} (1 in {one_in:.0})"),
     }
@@ -389,6 +395,9 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(rate(0.01), "1.0000 % (1 in 100)");
+        assert_eq!(rate(0.0999), "9.9900 % (1 in 10)");
+        assert_eq!(rate(0.1), "10.0000 %");
+        assert_eq!(rate(0.673_954), "67.3954 %");
         assert_eq!(rate(0.0), "none");
         assert_eq!(rate(1e-6), "1.000e-6 (1 in 1.000e6)");
     }

@@ -1,5 +1,7 @@
 //! Encodings of keys in files.
 
+use std::ffi::{OsStr, OsString};
+
 use crate::failure::{Failure, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -66,7 +68,7 @@ impl KeyFormat {
                 0 => Ok(()),
                 _ => Err(KeyFault {
                     index: self.count(bytes),
-                    reason: TRUNCATED,
+                    reason: TRUNCATED.into(),
                 }),
             };
         };
@@ -86,8 +88,9 @@ impl KeyFormat {
                 Self::Hex => {
                     let digits = text();
                     decoded.resize(digits.len() / 2, 0);
-                    hex::decode_to_slice(digits, &mut decoded)
-                        .map_err(|_| KeyFault { index, reason: NOT_HEX })?;
+                    hex::decode_to_slice(digits, &mut decoded).map_err(
+                        |_| KeyFault { index, reason: hex_reason(digits) },
+                    )?;
                     f(&decoded, written);
                 }
             }
@@ -97,24 +100,26 @@ impl KeyFormat {
     }
 
     /// Encodes keys from the command line.
-    pub(super) fn encode(self, keys: &[String]) -> Result<Vec<u8>> {
+    pub(super) fn encode(self, keys: &[OsString]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for key in keys {
+            let key = key_bytes(key)?;
             match self.delimiter() {
                 Some(delimiter) => {
-                    if key.as_bytes().contains(&delimiter) {
+                    if key.contains(&delimiter) {
                         return Err(Failure::new(
                             "--key: the key contains the delimiter of its \
                              format (choose another --key-format)",
                         ));
                     }
-                    bytes.extend_from_slice(key.as_bytes());
+                    bytes.extend_from_slice(key);
                     bytes.push(delimiter);
                 }
                 None => {
-                    let number: u64 = key.parse().map_err(|_| {
+                    let text = String::from_utf8_lossy(key);
+                    let number: u64 = text.parse().map_err(|_| {
                         Failure::new(format_args!(
-                            "--key {key}: expected an integer from 0 to \
+                            "--key {text}: expected an integer from 0 to \
                              2^64-1"
                         ))
                     })?;
@@ -137,14 +142,54 @@ impl KeyFormat {
 }
 
 const TRUNCATED: &str = "the input ends within an 8-byte integer";
-const NOT_HEX: &str = "expected an even number of hexadecimal digits";
+
+/// Bytes of a key from the command line.
+#[cfg(unix)]
+fn key_bytes(key: &OsStr) -> Result<&[u8]> {
+    use std::os::unix::ffi::OsStrExt as _;
+    Ok(key.as_bytes())
+}
+
+/// Bytes of a key from the command line. Other systems have no byte form of
+/// arguments that are not Unicode.
+#[cfg(not(unix))]
+fn key_bytes(key: &OsStr) -> Result<&[u8]> {
+    key.to_str().map(str::as_bytes).ok_or_else(|| {
+        Failure::new("--key: expected Unicode text (use --key-format hex)")
+    })
+}
+
+/// Reason why `digits` cannot be decoded: the first character that is no
+/// digit and its column, or an odd length.
+fn hex_reason(digits: &[u8]) -> String {
+    let Some(at) = digits.iter().position(|byte| !byte.is_ascii_hexdigit())
+    else {
+        let count = digits.len();
+        return format!(
+            "expected an even number of hexadecimal digits, found {count}"
+        );
+    };
+    // All characters before `at` are ASCII, so bytes are columns.
+    let rest = String::from_utf8_lossy(&digits[at..]);
+    let character = rest.chars().next().unwrap_or_default();
+    let hint = match character {
+        ':' | ' ' | ',' | ';' | '\t' => {
+            ": keep one field per line, for example with `cut`"
+        }
+        _ => "",
+    };
+    format!(
+        "expected a hexadecimal digit at column {}, found {character:?}{hint}",
+        at + 1
+    )
+}
 
 /// Key that cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyFault {
     /// Index of the key in the decoded bytes, from 0.
     pub(super) index: u64,
-    pub(super) reason: &'static str,
+    pub(super) reason: String,
 }
 
 #[cfg(test)]
@@ -177,10 +222,17 @@ mod tests {
         );
         let fault =
             KeyFormat::Hex.for_each_key(b"00\nxyz\n", |_, _| {}).unwrap_err();
-        assert_eq!(fault, KeyFault { index: 1, reason: NOT_HEX });
+        assert_eq!(
+            fault,
+            KeyFault {
+                index: 1,
+                reason: "expected a hexadecimal digit at column 1, found 'x'"
+                    .into()
+            }
+        );
         let fault =
             KeyFormat::U64le.for_each_key(&[1; 9], |_, _| {}).unwrap_err();
-        assert_eq!(fault, KeyFault { index: 1, reason: TRUNCATED });
+        assert_eq!(fault, KeyFault { index: 1, reason: TRUNCATED.into() });
     }
 
     #[test]

@@ -9,7 +9,8 @@ pub(crate) use chunk::KeyChunk;
 pub(crate) use format::KeyFormat;
 pub(crate) use source::{Feed, KeySource};
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
 
@@ -26,9 +27,10 @@ pub(crate) struct KeyArgs {
         short = 'k',
         long = "key",
         value_name = "KEY",
-        conflicts_with = "files"
+        conflicts_with = "files",
+        allow_hyphen_values = true
     )]
-    literal: Vec<String>,
+    literal: Vec<OsString>,
 
     /// Encoding of the keys. `query`, `add` and `remove` need the encoding
     /// that `build` used
@@ -39,6 +41,13 @@ pub(crate) struct KeyArgs {
 impl KeyArgs {
     pub(crate) fn format(&self) -> KeyFormat {
         self.key_format
+    }
+
+    /// True if `path` is one of the files of keys.
+    pub(crate) fn contain(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        let mut files = self.files.iter().filter(|f| f.as_os_str() != "-");
+        files.any(|file| file.canonicalize().is_ok_and(|file| file == path))
     }
 
     /// Chunks of `sources`, with a progress bar labelled `verb`.

@@ -25,6 +25,8 @@ use crate::report::{FilterReport, JsonArgs, count, row};
 /// The file is replaced atomically after the last key; after an error it is
 /// unchanged. If another process replaced the file in the meantime, nothing
 /// is written and the command fails: run it again.
+///
+/// Exit status: 0 if a key was removed, 1 if none was, 2 on error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -82,7 +84,7 @@ impl Args {
             counts.print()?;
             report.print(false)?;
         }
-        Ok(Exit::Success)
+        Ok(Exit::success_if(counts.removed > 0))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tamis::Error;
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Failure, Result, printable};
 
 /// Read a whole filter and check its checksums
 ///
@@ -26,7 +26,8 @@ impl Args {
         match checked {
             Ok(kind) => {
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "{}: intact ({kind})", path.display())?;
+                let name = printable(&path.display().to_string());
+                writeln!(out, "{name}: intact ({kind})")?;
                 Ok(Exit::Success)
             }
             // Unreadable, or of a later version: damage cannot be decided.

@@ -165,3 +165,19 @@ fn line_ends_in_paths_keep_messages_on_one_line() {
     let mut command = dir.command_with(["verify", "two\nlines"]);
     ProgramRun::new(&mut command, None).status(1).message();
 }
+
+/// Control characters of a path are escaped in messages and output.
+#[cfg(unix)]
+#[test]
+fn escape_sequences_in_paths_are_escaped() {
+    let dir = TestDir::new();
+    let name = "red\x1b[31m";
+    let mut command = dir.command_with(["info", name]);
+    let message = ProgramRun::new(&mut command, None).refused();
+    assert!(message.contains(r"red\u{1b}[31m"), "{message}");
+    dir.run("build -k a -o f --fpr 0.01").success();
+    dir.write(name, dir.read("f"));
+    let mut command = dir.command_with(["verify", name]);
+    let run = ProgramRun::new(&mut command, None);
+    assert!(run.success().text().starts_with(r"red\u{1b}[31m: "), "{run:?}");
+}

@@ -86,11 +86,21 @@ fn hex_keys_are_decoded() {
     dir.run("query -q f -k apple").success();
     dir.run("build -k 513 --key-format u64le -o g --fpr 1e-9").success();
     dir.run("query -q g -k 0102000000000000 --key-format hex").success();
-    for bad in ["0", "zz", "0x00", "00 ff", "é"] {
+    for (bad, reason) in [
+        ("0", "found 1"),
+        ("012", "found 3"),
+        ("zz", "at column 1, found 'z'"),
+        ("0x00", "at column 2, found 'x'"),
+        ("00 ff", "at column 3, found ' ': keep one field"),
+        ("abcd:17", "at column 5, found ':': keep one field"),
+        ("é", "at column 1, found 'é'"),
+        ("ab\x1b", r"at column 3, found '\u{1b}'"),
+    ] {
         dir.write("bad", bad);
         let message =
             dir.refused("build bad -o h --fpr 0.01 --key-format hex");
         assert!(message.contains("bad: key 1:"), "{message}");
+        assert!(message.contains(reason), "{message}");
     }
 }
 

@@ -320,3 +320,61 @@ fn only_regular_files_are_replaced() {
     assert!(pipe.metadata().unwrap().file_type().is_fifo(), "{run:?}");
     run.refused();
 }
+
+#[test]
+fn remove_exits_1_if_nothing_was_removed() {
+    let dir = TestDir::new();
+    let settings = "--kind tinyset --removable --fpr 1e-6 --items 100";
+    dir.run(&format!("build -k a -k b -o f {settings}")).success();
+    dir.run("remove f -k other").no_match();
+    dir.run("remove f -k other -k a").success();
+    dir.run("remove f -k a").no_match();
+    dir.run("query -q f -k b").success();
+}
+
+#[test]
+fn literal_keys_may_begin_with_a_hyphen() {
+    let dir = TestDir::new();
+    dir.run("build -k -x --key --y -k - -o f --fpr 1e-9").success();
+    for key in ["-x", "--y", "-"] {
+        dir.run(&format!("query -q f -k {key}")).success();
+    }
+    dir.run("query -q f -k x").no_match();
+    dir.write("keys", "-x\n");
+    dir.run("query -q f keys").success();
+}
+
+#[cfg(unix)]
+#[test]
+fn literal_keys_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = TestDir::new();
+    let key = OsStr::from_bytes(b"\xff\xfe");
+    let build = ["build", "-o", "f", "--fpr", "1e-9", "-k"].map(OsStr::new);
+    let mut command = dir.command_with(build.into_iter().chain([key]));
+    ProgramRun::new(&mut command, None).success();
+    dir.run("query -q f --key-format hex -k fffe").success();
+    let query = ["query", "-q", "f", "-k"].map(OsStr::new);
+    let mut command = dir.command_with(query.into_iter().chain([key]));
+    ProgramRun::new(&mut command, None).success();
+}
+
+#[test]
+fn build_refuses_a_key_file_as_output() {
+    let dir = TestDir::new();
+    dir.write("keys", "apple\n");
+    dir.write("more", "pear\n");
+    for output in ["keys", "./keys"] {
+        let message = dir.refused(&format!(
+            "build more keys -o {output} --fpr 0.01 --force"
+        ));
+        assert!(message.contains("one of the files of keys"), "{message}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("keys", dir.path("link")).unwrap();
+        dir.refused("build keys -o link --fpr 0.01 --force");
+    }
+    dir.run("build keys -o more --fpr 0.01 --force").success();
+}
