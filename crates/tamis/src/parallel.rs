@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
 /// Keys per chunk of a slice or an iterator.
-pub(crate) const CHUNK: usize = 4096;
+pub(crate) const KEYS_PER_CHUNK: usize = 4096;
 
 /// The number of chunks that may wait for an earlier one before a thread stops
 /// pulling more. Bounds the memory if one thread is starved.
@@ -30,13 +30,13 @@ const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
     None => NonZero::<usize>::MIN,
 };
 
-/// Cuts an iterator into vectors of [`CHUNK`] items.
+/// Cuts an iterator into vectors of [`KEYS_PER_CHUNK`] items.
 pub(crate) fn chunks<K: Send>(
     keys: impl Iterator<Item = K> + Send,
 ) -> impl Iterator<Item = Vec<K>> + Send {
     let mut keys = keys.fuse();
     core::iter::from_fn(move || {
-        let chunk: Vec<K> = keys.by_ref().take(CHUNK).collect();
+        let chunk: Vec<K> = keys.by_ref().take(KEYS_PER_CHUNK).collect();
         (!chunk.is_empty()).then_some(chunk)
     })
 }

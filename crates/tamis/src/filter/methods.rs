@@ -563,7 +563,7 @@ macro_rules! filter_mut_methods {
                 threads: core::num::NonZero<usize>,
             ) {
                 let hasher = *self.hasher();
-                let chunks = keys.chunks($crate::parallel::CHUNK);
+                let chunks = keys.chunks($crate::parallel::KEYS_PER_CHUNK);
                 self.insert_chunks(chunks, threads, |chunk, hashes| {
                     hashes.extend(chunk.iter().map(|key| hasher.hash(key)));
                 });
