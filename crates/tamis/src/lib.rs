@@ -44,4 +44,4 @@ pub use key::{HashId, Key, KeyHasher};
 pub use memory::Owned;
 pub use overflow::Overflow;
 pub use placement::Scheme;
-pub use tamis_theory::Prediction;
+pub use tamis_theory::{Error as TheoryError, Prediction};

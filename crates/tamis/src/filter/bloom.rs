@@ -23,8 +23,8 @@ bloom_kind! {
     /// | merge, fold | exact |
     ///
     /// **It cannot promise**: to forget a key; a rate below about n / 2^64, where
-    /// two keys share their whole hash; anything about keys chosen by someone
-    /// who knows the seed.
+    /// two keys share their whole hash; anything about keys chosen
+    /// with knowledge of the seed.
     ///
     /// ```
     /// use tamis::Bloom;

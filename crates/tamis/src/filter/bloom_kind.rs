@@ -84,7 +84,7 @@ macro_rules! bloom_kind {
             /// `fpr`; a copy if halving once exceeds it.
             ///
             /// Build large, insert, then fold: for sets whose number of
-            /// keys is known only at the end.
+            /// keys shows only at the end.
             ///
             /// # Errors
             ///

@@ -6,7 +6,7 @@ use super::{Blocked, Size, TinySet};
 use crate::error::Result;
 use crate::format::Kind;
 
-/// What a recommended kind is chosen for.
+/// Objective of [`Kind::recommended`].
 ///
 /// ```
 /// use tamis::{Kind, Prefer, Size};

@@ -1,4 +1,4 @@
-//! Filters that many threads insert into at once.
+//! Concurrent insertion through `&self`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -607,9 +607,9 @@ mod tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// In every interleaving of two inserting threads and one asking: both
-    /// keys are there at the end, and the asking thread never misses a key
-    /// whose insertion it knows to be over.
+    /// In every interleaving of two inserting threads and a lookup: both
+    /// keys are found at the end, and the lookup finds a key whose insertion
+    /// happened before.
     #[test]
     fn no_insertion_is_lost() {
         loom::model(|| {

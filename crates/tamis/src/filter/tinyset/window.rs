@@ -13,7 +13,7 @@ use crate::key::{Key, KeyHasher};
 /// keys, of which the older one is cleared whenever the younger one is full.
 ///
 /// It answers "maybe" for each of the last `items` *new* keys, where `items`
-/// is the builder's, and forgets a key at the latest after twice as many.
+/// is the builder's, and forgets a key at the latest after `2 * items`.
 /// A key that gets the answer "maybe" from the younger generation is not
 /// counted again: repeats do not push other keys out. Inserting a key of
 /// the older generation moves it to the younger one.
