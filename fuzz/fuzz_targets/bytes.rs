@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{AnyFilter, Error, Header, Result};
+use tamis::{AnyFilter, Error, Header, Result, inspect};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"\x89TAMIS\r\n";
@@ -52,13 +52,13 @@ fn survive(bytes: &[u8]) -> Result<()> {
     }
     view.contains(bytes);
     let stats = view.stats();
-    assert_eq!(stats.bytes, view.image().bytes());
+    assert_eq!(stats.bytes, view.bytes());
     assert!((0.0..=1.0).contains(&stats.expected_fpr), "{stats:?}");
     assert!(stats.estimated_items >= 0.0, "{stats:?}");
     for reads in [stats.reads_hit, stats.reads_miss] {
         assert!(reads.is_finite() && reads >= 0.0, "{stats:?}");
     }
-    view.parameters();
+    let _ = inspect::parameters(&view);
     let verified = view.verify();
 
     let mut owned = AnyFilter::from_bytes(bytes)?.into_owned()?;

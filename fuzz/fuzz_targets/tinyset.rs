@@ -219,7 +219,8 @@ impl Beside {
     }
 
     fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
-        let predicted = inspect::merged_fpr(&self.filter, other).expect("the same");
+        let predicted =
+            inspect::merged_fpr(&self.filter, other).expect("the same");
         self.filter.merge_from(other).expect("the same settings");
         self.expect(predicted);
     }
@@ -320,7 +321,8 @@ impl Beside {
             }
             Op::Grow => {
                 if self.filter.block_count() < 32 {
-                    let predicted = inspect::grown_fpr(&self.filter).expect("small");
+                    let predicted =
+                        inspect::grown_fpr(&self.filter).expect("small");
                     self.filter = self.filter.doubled().expect("small");
                     self.empty = self.empty.doubled().expect("small");
                     self.expect(predicted);
@@ -334,7 +336,9 @@ impl Beside {
                     .expect("just written");
                 view.verify().expect("just written");
                 assert_eq!(view.stats(), self.filter.stats());
-                assert!(inspect::stored(&view).eq(inspect::stored(&self.filter)));
+                assert!(
+                    inspect::stored(&view).eq(inspect::stored(&self.filter))
+                );
                 assert_eq!(view.to_bytes(), &buffer[misalign..]);
                 self.filter = view.into_owned().expect("small");
             }
@@ -488,7 +492,7 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
     }
     let stats = view.stats();
     assert!((0.0..=1.0).contains(&stats.expected_fpr), "{stats:?}");
-    assert_eq!(view.loads().saturated(), stats.saturated_blocks);
+    assert_eq!(inspect::loads(&view).saturated(), stats.saturated_blocks);
 
     let mut owned = TinySet::from_bytes(bytes)?.into_owned()?;
     for &hash in &hashes {
