@@ -20,8 +20,8 @@ const USAGE: &str = "\
 cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
-  test   all checks of CI: format, lints, tests, docs, no_std, loom,
-         instruction counts, MSRV
+  test   all checks of CI: format, wording, layers, lints, tests, docs,
+         no_std, loom, instruction counts, MSRV
   slow   tests that need minutes and gigabytes
   bench  [OPTIONS] measure all filters, their peers and the memory's limit;
          --quick takes 5 minutes
@@ -82,6 +82,10 @@ fn main() -> ExitCode {
 fn test() -> Result {
     step("format");
     Cargo::new("fmt --all --check").run()?;
+    step("wording");
+    prose::prose(None)?;
+    step("layers");
+    layers::layers()?;
     step("lints");
     Cargo::new("clippy --workspace --all-targets -- -D warnings").run()?;
     step("tests");
