@@ -53,21 +53,6 @@ pub(crate) fn blocks_mut<const BYTES: usize>(
     }
 }
 
-/// Block number `block` of `data`, counted from its first byte.
-#[expect(unsafe_code, reason = "one comparison where slicing has four")]
-#[inline(always)]
-fn block_at<const BYTES: usize>(
-    data: &[u8],
-    block: u64,
-) -> Option<&[u8; BYTES]> {
-    let block = block as usize;
-    // SAFETY: `block < data.len() / BYTES` implies `block * BYTES + BYTES <=
-    // data.len()`, so the product does not overflow and the array is inside
-    // `data`. An array of bytes has alignment 1 and no invalid values.
-    (block < data.len() / BYTES)
-        .then(|| unsafe { &*data.as_ptr().add(block * BYTES).cast() })
-}
-
 /// A range of a structure's blocks, to be changed.
 pub(crate) struct BlocksMut<'a> {
     /// Number of the first block in `bytes`.
@@ -77,11 +62,11 @@ pub(crate) struct BlocksMut<'a> {
 
 /// Where a single lookup finds the blocks of a filter in memory of type `D`.
 pub(crate) trait BlockSource<D> {
-    /// Block number `block`, if it exists. `header_blocks` is the size of the
-    /// header in blocks.
+    /// Block number `block` behind a header of `header_bytes` bytes, if it
+    /// exists.
     fn block<const BYTES: usize>(
         data: &D,
-        header_blocks: u64,
+        header_bytes: usize,
         block: u64,
     ) -> Option<&[u8; BYTES]>;
 
@@ -90,12 +75,12 @@ pub(crate) trait BlockSource<D> {
     #[inline(always)]
     fn choose<const BYTES: usize>(
         data: &D,
-        header_blocks: u64,
+        header_bytes: usize,
         count: u64,
         hash: u64,
     ) -> Option<(&[u8; BYTES], u64)> {
         let (block, rest) = address(hash, count);
-        Some((Self::block(data, header_blocks, block)?, rest))
+        Some((Self::block(data, header_bytes, block)?, rest))
     }
 }
 
@@ -106,10 +91,14 @@ impl<D: AsRef<[u8]>> BlockSource<D> for AfterHeader {
     #[inline(always)]
     fn block<const BYTES: usize>(
         data: &D,
-        header_blocks: u64,
+        header_bytes: usize,
         block: u64,
     ) -> Option<&[u8; BYTES]> {
-        block_at(data.as_ref(), header_blocks + block)
+        // A wrapped offset is checked like any other. Headers need not be
+        // multiples of the block size.
+        let offset = (block as usize).wrapping_mul(BYTES);
+        let offset = offset.wrapping_add(header_bytes);
+        UnalignedBlocks::new(data.as_ref())?.get(offset as u64)
     }
 }
 
@@ -121,7 +110,7 @@ impl BlockSource<Owned> for WholeBuffer {
     #[inline(always)]
     fn block<const BYTES: usize>(
         data: &Owned,
-        _: u64,
+        _: usize,
         block: u64,
     ) -> Option<&[u8; BYTES]> {
         data.blocks().get(block as usize)
@@ -131,7 +120,7 @@ impl BlockSource<Owned> for WholeBuffer {
     #[inline(always)]
     fn choose<const BYTES: usize>(
         data: &Owned,
-        _: u64,
+        _: usize,
         count: u64,
         hash: u64,
     ) -> Option<(&[u8; BYTES], u64)> {

@@ -42,7 +42,7 @@ fn all() -> Vec<(String, AnyFilter)> {
     all
 }
 
-const BLOCK_BITS: [u32; 1] = [256];
+const BLOCK_BITS: [u32; 2] = [256, 512];
 
 #[test]
 fn golden_files_are_reproduced_and_answer() {

@@ -185,8 +185,6 @@ pub struct BitFilter<L: Layout, D = Owned> {
     /// Where the blocks are in `data`. In a filter that came from bytes
     /// `data` is the whole file, and this starts behind its header.
     pub(super) payload: Range<usize>,
-    /// Size of the header in blocks.
-    pub(super) header_blocks: u64,
     fns: KernelFns<Self, L>,
 }
 
@@ -212,8 +210,7 @@ impl<L: Layout> BitFilter<L> {
     ) -> Self {
         let payload = 0..data.as_ref().len();
         let fns = bit_kernels::select::<_, _, WholeBuffer>(&layout);
-        let header_blocks = 0;
-        Self { layout, hasher, counts, data, payload, header_blocks, fns }
+        Self { layout, hasher, counts, data, payload, fns }
     }
 
     /// The blocks, to be changed.
@@ -264,8 +261,6 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
         let layout = L::new(geometry);
         Ok(Self {
-            // Exact: every section begins at a multiple of the block size.
-            header_blocks: (payload.start / geometry.block_bytes()) as u64,
             fns: bit_kernels::select::<_, _, AfterHeader>(&layout),
             layout,
             hasher: header.hasher,

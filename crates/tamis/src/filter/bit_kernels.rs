@@ -58,9 +58,8 @@ where
         let layout = filter.layout;
         for part in 0..layout.parts() {
             let (block, probe) = layout.part::<BYTES>(hash, part);
-            let (data, header_blocks) = (&filter.data, filter.header_blocks);
-            let Some(block) = M::block::<BYTES>(data, header_blocks, block)
-            else {
+            let (data, header) = (&filter.data, filter.payload.start);
+            let Some(block) = M::block::<BYTES>(data, header, block) else {
                 // Unreachable in a filter whose length was checked; a branch
                 // to a panic would increase register pressure.
                 return true;

@@ -63,8 +63,8 @@ macro_rules! embedded {
             /// ```
             /// use tamis::Blocked;
             ///
-            /// let builder = Blocked::builder().block_bits(256);
-            /// let mut filter = builder.items(1000).fpr(0.01).build()?;
+            /// let mut filter =
+            ///     Blocked::builder().items(1000).fpr(0.01).build()?;
             /// filter.insert("apple");
             /// let bytes = filter.to_compact_bytes()?;
             /// assert_eq!(bytes.len() + 96, filter.to_bytes().len());

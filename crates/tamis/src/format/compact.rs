@@ -27,9 +27,6 @@ const VERSION: u8 = 1;
 /// Versions that later releases may use. Other values follow `MAGIC` in the
 /// files of other programs alone.
 const VERSIONS: core::ops::RangeInclusive<u8> = 1..=15;
-/// The size of blocks: lookups find them at multiples of their size, and the
-/// header has 256 bits.
-const BLOCK_BITS: u16 = 256;
 /// Bit of the flags: heads have 4 bits, and not 8.
 const NIBBLE_HEADS: u8 = 16;
 
@@ -68,9 +65,6 @@ pub(super) fn parse(image: &[u8], exact: bool) -> Result<Header> {
         });
     }
     let block_bits = u16::from_le_bytes(field(header, 6));
-    if block_bits != BLOCK_BITS {
-        return Err(corrupt("block bits", "not a size of the compact form"));
-    }
     let blocks = u64::from(u32_at(8));
     // Below 2^32 * 2^13: no overflow.
     let payload = blocks * u64::from(block_bits.div_ceil(8));

@@ -137,16 +137,16 @@ where
     H: HeadSpec,
     B: Backend,
 {
-    let (data, header_blocks) = (&set.data, set.header_blocks);
+    let (data, header) = (&set.data, set.payload.start);
     let count = set.core.geometry.blocks;
     let (block, fraction) = match F::SPILLS {
         // `choose` may use the number of all blocks, and here some are of the
         // second level.
         true => {
             let (block, rest) = address(hash, count);
-            (M::block::<BYTES>(data, header_blocks, block)?, rest)
+            (M::block::<BYTES>(data, header, block)?, rest)
         }
-        false => M::choose::<BYTES>(data, header_blocks, count, hash)?,
+        false => M::choose::<BYTES>(data, header, count, hash)?,
     };
     let fast = FastBlock::<BYTES, F, H>::new(&set.core.tables);
     let chain = FastBlock::<BYTES, F, H>::chain(hash);

@@ -88,8 +88,6 @@ pub struct TinySet<D = Owned> {
     data: D,
     /// Range of the blocks in `data`.
     payload: Range<usize>,
-    /// Size of the header in blocks.
-    header_blocks: u64,
 }
 
 filter_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
@@ -128,8 +126,7 @@ impl TinySet {
     ) -> Self {
         let (core, fns) = kernels::select::<_, WholeBuffer>(geometry);
         let payload = 0..data.as_ref().len();
-        let header_blocks = 0;
-        Self { core, fns, hasher, counts, data, payload, header_blocks }
+        Self { core, fns, hasher, counts, data, payload }
     }
 
     /// A filter with the settings of this one and these keys: restores the
@@ -210,9 +207,6 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             hasher: header.hasher,
             counts: header.counts,
             data,
-            // Exact for lines and half lines: every section begins at a
-            // multiple of the block size. Other blocks use `payload`.
-            header_blocks: (payload.start / geometry.shape.bytes()) as u64,
             payload,
         })
     }
@@ -547,7 +541,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             }
             match state {
                 DecodedBlock::Holding(contents) => {
-                    stored += contents.entries.len()
+                    stored += contents.entries.len();
                 }
                 DecodedBlock::Saturated => saturated = true,
             }
