@@ -524,14 +524,6 @@ impl Stream {
         Self { multiplier: MULTIPLIERS[stream % STREAMS] }
     }
 
-    /// Hides the multiplier from the optimiser, so that the multiplication
-    /// has a memory operand. A constant needs one more instruction and
-    /// register per key, in loops that have no free register.
-    #[inline(always)]
-    pub(crate) fn in_memory(self) -> Self {
-        core::hint::black_box(self)
-    }
-
     #[inline(always)]
     pub(crate) fn word(self, hash: u64) -> u64 {
         let product = u128::from(hash) * u128::from(self.multiplier);

@@ -522,8 +522,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
     }
 
     /// The same choice for a loop over many keys: the range of its blocks is
-    /// checked once, and the constants of the hash streams are memory
-    /// operands instead of registers.
+    /// checked once.
     #[inline(always)]
     fn in_batch(self) -> InBatch<'a, BYTES, TRACKED, FIRST> {
         let BlockRange { first, blocks } = self.level;
@@ -533,13 +532,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
                 // Behind the last choice no block is chosen.
                 .or_else(|| NonEmptyBlocks::new(all))
                 .expect("a filter has blocks");
-        let Streams { first: [a, b], ticket, block } = self.streams;
-        let streams = Streams {
-            first: [a.in_memory(), b.in_memory()],
-            ticket: ticket.in_memory(),
-            block: block.in_memory(),
-        };
-        InBatch { choice: Self { streams, ..self }, blocks }
+        InBatch { choice: self, blocks }
     }
 }
 
