@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use tamis_theory::Prediction;
 
-use super::bit_kernels::{self, BitStore};
+use super::bit_kernels::{self, BitRange};
 use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
 use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
@@ -213,10 +213,10 @@ impl<L: Layout> BitFilter<L> {
         Self { layout, hasher, counts, data, payload, fns }
     }
 
-    /// The blocks, to be changed.
-    fn store(data: &mut Owned) -> BitStore<'_> {
+    /// All blocks, to be changed.
+    fn range(data: &mut Owned) -> BitRange<'_> {
         let blocks = BlocksMut { first: 0, bytes: data.as_mut() };
-        BitStore { blocks, part: None }
+        BitRange { blocks, part: None }
     }
 
     /// Inserts the hashes that `hash` makes of `chunks`, on several threads.
@@ -418,13 +418,13 @@ impl<L: Layout> FilterMut for BitFilter<L> {
     fn insert_hash(&mut self, hash: u64) -> bool {
         let Self { layout, counts, data, fns, .. } = self;
         counts.items = counts.items.saturating_add(1);
-        fns.insert(layout, Self::store(data), hash)
+        fns.insert(layout, data.as_mut(), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
         let Self { layout, counts, data, fns, .. } = self;
         counts.items = counts.items.saturating_add(hashes.len() as u64);
-        fns.insert_batch(layout, Self::store(data), hashes);
+        fns.insert_batch(layout, Self::range(data), hashes);
     }
 
     fn clear(&mut self) {

@@ -14,11 +14,12 @@ use crate::memory::{BlockSource, BlocksMut, blocks, blocks_mut};
 
 impl<L: Layout> Core for L {
     type View<'a> = &'a [u8];
-    type Store<'a> = BitStore<'a>;
+    type Store<'a> = &'a mut [u8];
+    type Range<'a> = BitRange<'a>;
 }
 
-/// Blocks for insertions.
-pub(crate) struct BitStore<'a> {
+/// A range of blocks for insertions.
+pub(crate) struct BitRange<'a> {
     pub(super) blocks: BlocksMut<'a>,
     /// The only part of each key to insert; all of them if `None`.
     pub(super) part: Option<u32>,
@@ -92,22 +93,21 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
     fn insert<B: Backend>(
         backend: B,
         &layout: &L,
-        store: BitStore<'_>,
+        bytes: &mut [u8],
         hash: u64,
     ) -> bool {
-        let BlocksMut { first, bytes } = store.blocks;
         let blocks = blocks_mut::<BYTES>(bytes);
-        Range { layout, first, blocks }.insert(backend, hash)
+        Range { layout, first: 0, blocks }.insert(backend, hash)
     }
 
     #[inline(always)]
     fn insert_batch<B: Backend>(
         backend: B,
         &layout: &L,
-        store: BitStore<'_>,
+        range: BitRange<'_>,
         hashes: &[u64],
     ) {
-        let BitStore { blocks: BlocksMut { first, bytes }, part } = store;
+        let BitRange { blocks: BlocksMut { first, bytes }, part } = range;
         let blocks = blocks_mut::<BYTES>(bytes);
         let mut range = Range { layout, first, blocks };
         match part {
@@ -275,18 +275,18 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
     type Plans = Plans<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
 
     #[inline(always)]
-    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
+    fn prefetch<H: Hint>(
+        &self,
+        hash: u64,
+        plans: &mut Self::Plans,
+        lane: usize,
+    ) {
         let View { layout, blocks } = self.view;
-        for (lane, &hash) in hashes.iter().enumerate() {
-            let (block, probe) = layout.part::<BYTES>(hash, self.number());
-            plans.blocks[lane] = &blocks[block as usize];
-            plans.kept[lane] = probe.kept();
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch<H: Hint>(&self, _: u64, plans: &Self::Plans, lane: usize) {
-        H::prefetch(plans.blocks[lane], 0);
+        let (block, probe) = layout.part::<BYTES>(hash, self.number());
+        let block = &blocks[block as usize];
+        H::prefetch(block, 0);
+        plans.blocks[lane] = block;
+        plans.kept[lane] = probe.kept();
     }
 
     #[inline(always)]
@@ -353,7 +353,7 @@ impl<L: Layout> crate::parallel::Divided for ParallelBlocks<'_, L> {
 
     fn apply(&self, first: u64, bytes: &mut [u8], part: u32, hashes: &[u64]) {
         let blocks = BlocksMut { first, bytes };
-        let store = BitStore { blocks, part: Some(part) };
-        self.fns.insert_batch(&self.layout, store, hashes);
+        let range = BitRange { blocks, part: Some(part) };
+        self.fns.insert_batch(&self.layout, range, hashes);
     }
 }

@@ -33,8 +33,10 @@ impl<T: bloom::Ops + fingerprint::Ops> Backend for T {}
 pub(crate) trait Core {
     /// Memory for lookups.
     type View<'a>: Copy;
-    /// Memory for insertions.
+    /// Memory for the insertion of one key.
     type Store<'a>;
+    /// Memory for the insertion of many keys, possibly a part of all blocks.
+    type Range<'a>;
 }
 
 /// One implementation of the operations on structures with this core.
@@ -60,7 +62,7 @@ pub(crate) trait Kernel<C: Core> {
     fn insert_batch<B: Backend>(
         backend: B,
         core: &C,
-        store: C::Store<'_>,
+        range: C::Range<'_>,
         hashes: &[u64],
     );
 }
@@ -81,7 +83,7 @@ pub(crate) struct KernelFns<S, C: Core> {
     contains: unsafe fn(*const (), u64) -> bool,
     contains_batch: for<'a> unsafe fn(&C, C::View<'a>, &[u64], &mut [bool]),
     insert: for<'a> unsafe fn(&C, C::Store<'a>, u64) -> bool,
-    insert_batch: for<'a> unsafe fn(&C, C::Store<'a>, &[u64]),
+    insert_batch: for<'a> unsafe fn(&C, C::Range<'a>, &[u64]),
     structure: PhantomData<S>,
 }
 
@@ -149,11 +151,11 @@ impl<S, C: Core> KernelFns<S, C> {
     pub(crate) fn insert_batch(
         &self,
         core: &C,
-        store: C::Store<'_>,
+        range: C::Range<'_>,
         hashes: &[u64],
     ) {
         // SAFETY: as in `contains_batch`.
-        unsafe { (self.insert_batch)(core, store, hashes) }
+        unsafe { (self.insert_batch)(core, range, hashes) }
     }
 }
 
@@ -227,10 +229,10 @@ macro_rules! functions {
                 /// The processor has the features.
                 unsafe fn insert_batch<C: Core, K: Kernel<C>>(
                     core: &C,
-                    store: C::Store<'_>,
+                    range: C::Range<'_>,
                     hashes: &[u64],
                 ) {
-                    K::insert_batch($token, core, store, hashes);
+                    K::insert_batch($token, core, range, hashes);
                 }
             }
         }

@@ -15,7 +15,7 @@ use crate::arch::{Hint, L1, L2, WithToken};
 use crate::block::Verdict;
 
 /// Keys in a row.
-pub(crate) const LANES: usize = 8;
+pub(crate) const LANES: usize = 16;
 
 /// Keys that go through one probe before those that need another one do:
 /// bounds the memory for them.
@@ -39,11 +39,20 @@ pub(crate) trait Probe: Copy {
     /// verdicts. Absent keys then need no store.
     const BRANCHES: bool = false;
 
-    /// Computes the plans of a row.
-    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans);
+    /// Computes the part of a row's plans that is computed in vectors.
+    #[inline(always)]
+    fn plan_row(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
+        let _ = (hashes, plans);
+    }
 
-    /// Prefetches the block of the key in a lane.
-    fn prefetch<H: Hint>(&self, hash: u64, plans: &Self::Plans, lane: usize);
+    /// Computes the rest of the plan of the key in a lane, and prefetches its
+    /// block.
+    fn prefetch<H: Hint>(
+        &self,
+        hash: u64,
+        plans: &mut Self::Plans,
+        lane: usize,
+    );
 
     /// Tests the block of the key in a lane.
     fn test<B: Backend>(
@@ -117,11 +126,11 @@ pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
     if bytes <= S::NO_PREFETCH_BELOW {
         backend.call_outlined(OneByOne { structure, hashes, found });
     } else if bytes <= S::L1_BELOW {
-        all_probes::<S, L1, B, 5>(structure, backend, hashes, found);
+        all_probes::<S, L1, B, 3>(structure, backend, hashes, found);
     } else if S::AHEAD <= 32 {
-        all_probes::<S, L2, B, 5>(structure, backend, hashes, found);
+        all_probes::<S, L2, B, 3>(structure, backend, hashes, found);
     } else {
-        all_probes::<S, L2, B, 9>(structure, backend, hashes, found);
+        all_probes::<S, L2, B, 5>(structure, backend, hashes, found);
     }
 }
 
@@ -265,10 +274,7 @@ where
         // Those of the rows ahead, and of the row that is planned next.
         let mut plans = [P::Plans::default(); RING];
         for (plans, row) in plans[..RING - 1].iter_mut().zip(whole) {
-            probe.plan(row, plans);
-            for (lane, &hash) in row.iter().enumerate() {
-                probe.prefetch::<H>(hash, plans, lane);
-            }
+            plan::<P, H>(probe, row, plans);
         }
         // Rows with a row to plan, and the last ones without. A window has
         // one base address for both rows.
@@ -281,7 +287,7 @@ where
             let (row, later) = (&window[0], &window[RING - 1]);
             let (here, next) = here_and_next(&mut plans, at);
             at = if at == RING - 1 { 0 } else { at + 1 };
-            probe.plan(later, next);
+            probe.plan_row(later, next);
             for (lane, found) in found.iter_mut().enumerate() {
                 probe.prefetch::<H>(later[lane], next, lane);
                 let verdict = probe.test(backend, row[lane], here, lane);
@@ -297,7 +303,7 @@ where
                 Some(row) => row,
                 None => {
                     padded[..rest.len()].copy_from_slice(rest);
-                    probe.plan(&padded, plans);
+                    plan::<P, H>(probe, &padded, plans);
                     &padded
                 }
             };
@@ -310,6 +316,19 @@ where
             undecided.row(found.len());
         }
         undecided.finish();
+    }
+}
+
+/// Plans and prefetches a row.
+#[inline(always)]
+fn plan<P: Probe, H: Hint>(
+    probe: P,
+    row: &[u64; LANES],
+    plans: &mut P::Plans,
+) {
+    probe.plan_row(row, plans);
+    for (lane, &hash) in row.iter().enumerate() {
+        probe.prefetch::<H>(hash, plans, lane);
     }
 }
 
@@ -471,14 +490,14 @@ mod tests {
     impl<const SINGLE: bool> Probe for Fake<'_, SINGLE> {
         type Plans = [u64; LANES];
 
-        fn plan(&self, hashes: &[u64; LANES], plans: &mut [u64; LANES]) {
+        fn plan_row(&self, hashes: &[u64; LANES], plans: &mut [u64; LANES]) {
             *plans = *hashes;
         }
 
         fn prefetch<H: Hint>(
             &self,
             hash: u64,
-            plans: &[u64; LANES],
+            plans: &mut [u64; LANES],
             lane: usize,
         ) {
             assert_eq!(plans[lane], hash);
@@ -546,16 +565,18 @@ mod tests {
             assert_eq!(found, member(hash), "{len} keys, {bytes} bytes");
             assert_eq!(contains(fake, Scalar, hash), member(hash));
         }
-        // The first probe of every key in a whole row is prefetched once.
-        let whole = if bytes > 1 { len / LANES * LANES } else { 0 };
+        // The first probe of every key is prefetched once.
+        let whole = if bytes > 1 { len } else { 0 };
         let mut actual: Vec<u64> = prefetched
             .take()
             .into_iter()
-            .filter(|&(number, _)| number == 0)
+            .filter(|&(number, hash)| number == 0 && hash != 0)
             .map(|(_, hash)| hash)
             .collect();
         if len <= CHUNK {
             let mut expected = hashes[..whole].to_vec();
+            // Padding of the last row.
+            expected.retain(|&hash| hash != 0);
             actual.sort_unstable();
             expected.sort_unstable();
             assert_eq!(actual, expected, "{len} keys, {bytes} bytes");

@@ -67,6 +67,7 @@ impl Core for Engine {
     /// The blocks and the overflow list.
     type View<'a> = (&'a [u8], OverflowListView<'a>);
     type Store<'a> = Site<'a>;
+    type Range<'a> = Site<'a>;
 }
 
 impl Engine {
@@ -549,13 +550,13 @@ struct InBatch<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
 #[derive(Clone, Copy)]
 struct Plans<'a, const BYTES: usize> {
     /// The words behind the first positions.
-    first: [[u64; LANES]; 2],
+    first: [[u64; 2]; LANES],
     blocks: [&'a [u8; BYTES]; LANES],
 }
 
 impl<const BYTES: usize> Default for Plans<'_, BYTES> {
     fn default() -> Self {
-        Self { first: [[0; LANES]; 2], blocks: [&[0; BYTES]; LANES] }
+        Self { first: [[0; 2]; LANES], blocks: [&[0; BYTES]; LANES] }
     }
 }
 
@@ -567,18 +568,16 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> Probe
     const BRANCHES: bool = true;
 
     #[inline(always)]
-    fn plan(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
-        for (lane, &hash) in hashes.iter().enumerate() {
-            let chooser = self.choice.chooser(hash);
-            plans.blocks[lane] = self.blocks.choose(chooser);
-            let [a, b] = self.choice.words(hash);
-            (plans.first[0][lane], plans.first[1][lane]) = (a, b);
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch<H: Hint>(&self, _: u64, plans: &Self::Plans, lane: usize) {
-        H::prefetch(plans.blocks[lane], 0);
+    fn prefetch<H: Hint>(
+        &self,
+        hash: u64,
+        plans: &mut Self::Plans,
+        lane: usize,
+    ) {
+        let block = self.blocks.choose(self.choice.chooser(hash));
+        H::prefetch(block, 0);
+        plans.blocks[lane] = block;
+        plans.first[lane] = self.choice.words(hash);
     }
 
     #[inline(always)]
@@ -589,8 +588,8 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> Probe
         plans: &Self::Plans,
         lane: usize,
     ) -> Verdict {
-        let first = [plans.first[0][lane], plans.first[1][lane]];
-        self.choice.test(backend, hash, plans.blocks[lane], first)
+        let (block, first) = (plans.blocks[lane], plans.first[lane]);
+        self.choice.test(backend, hash, block, first)
     }
 
     #[inline(always)]

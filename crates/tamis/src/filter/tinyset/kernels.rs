@@ -36,7 +36,8 @@ impl core::fmt::Debug for TinySetCore {
 
 impl Core for TinySetCore {
     type View<'a> = &'a [u8];
-    type Store<'a> = BlocksMut<'a>;
+    type Store<'a> = &'a mut [u8];
+    type Range<'a> = BlocksMut<'a>;
 }
 
 /// The functions of a TinySet in memory of type `D`.
@@ -213,10 +214,11 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
     fn insert<B: Backend>(
         backend: B,
         core: &TinySetCore,
-        store: BlocksMut<'_>,
+        bytes: &mut [u8],
         hash: u64,
     ) -> bool {
         let repeats = core.geometry.reporting_policy();
+        let store = BlocksMut { first: 0, bytes };
         let mut store = Store::<BYTES, F, H>::new(core, store);
         match store.insert(backend, hash, repeats) {
             InsertOutcome::New => true,
@@ -320,10 +322,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
     const BRANCHES: bool = true;
 
     #[inline(always)]
-    fn plan(&self, _: &[u64; LANES], (): &mut ()) {}
-
-    #[inline(always)]
-    fn prefetch<P: Hint>(&self, hash: u64, (): &(), _: usize) {
+    fn prefetch<P: Hint>(&self, hash: u64, (): &mut (), _: usize) {
         let (block, _) = address(hash, self.count());
         P::prefetch(self.data(), block as usize * BYTES);
     }
@@ -460,7 +459,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
     type Plans = PlannedRow;
 
     #[inline(always)]
-    fn plan(&self, hashes: &[u64; LANES], row: &mut PlannedRow) {
+    fn plan_row(&self, hashes: &[u64; LANES], row: &mut PlannedRow) {
         if self.small_count == 0 {
             return self.plan_each(hashes, row);
         }
@@ -478,7 +477,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
     }
 
     #[inline(always)]
-    fn prefetch<P: Hint>(&self, _: u64, row: &PlannedRow, lane: usize) {
+    fn prefetch<P: Hint>(&self, _: u64, row: &mut PlannedRow, lane: usize) {
         P::prefetch(self.view.data(), row.offsets[lane] as usize);
     }
 
@@ -562,10 +561,7 @@ impl Probe for SecondLevel<'_> {
     type Plans = ();
 
     #[inline(always)]
-    fn plan(&self, _: &[u64; LANES], (): &mut ()) {}
-
-    #[inline(always)]
-    fn prefetch<P: Hint>(&self, hash: u64, (): &(), _: usize) {
+    fn prefetch<P: Hint>(&self, hash: u64, (): &mut (), _: usize) {
         let (block, ..) = self.place(hash);
         P::prefetch(self.data, self.core.geometry.place(block).start);
     }
@@ -755,11 +751,11 @@ impl Kernel<TinySetCore> for Reference {
     fn insert<B: Backend>(
         _: B,
         core: &TinySetCore,
-        store: BlocksMut<'_>,
+        bytes: &mut [u8],
         hash: u64,
     ) -> bool {
         let repeats = core.geometry.reporting_policy();
-        insert_decoded(core, store, hash, repeats)
+        insert_decoded(core, BlocksMut { first: 0, bytes }, hash, repeats)
     }
 
     fn insert_batch<B: Backend>(
@@ -839,7 +835,7 @@ mod tests {
         planned.count = count;
         planned.small_count = u32::try_from(count).unwrap_or(0);
         let mut row = PlannedRow::default();
-        planned.plan(&hashes, &mut row);
+        planned.plan_row(&hashes, &mut row);
         for (lane, hash) in hashes.into_iter().enumerate() {
             let (block, fraction) = address(hash, count);
             let (offset, key) = row.get(lane);

@@ -585,8 +585,7 @@ impl FilterMut for TinySet {
     fn insert_hash(&mut self, hash: u64) -> bool {
         let Self { core, fns, counts, data, .. } = self;
         counts.items = counts.items.saturating_add(1);
-        let store = BlocksMut { first: 0, bytes: data.as_mut() };
-        fns.insert(core, store, hash)
+        fns.insert(core, data.as_mut(), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
