@@ -598,6 +598,12 @@ fn invalid_arguments_are_refused_with_one_line() {
         assert_eq!(error.matches('\n').count(), 1, "{error}");
         assert!(error.contains(word), "{arguments}: {error}");
     }
+    // Aging needs --removable, which excludes two levels.
+    for arguments in ["--replaced 1", "--doublings 1 --cap 34 --ratio 9"] {
+        let output =
+            run(&format!("fpr --scheme tinyset --load 39 {arguments}"));
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+    }
     // A plot must not overwrite a filter.
     let refused = run("bound --access-budget 1.2 --load 8 --plot words.tamis");
     assert_eq!(refused.status.code(), Some(2));

@@ -75,7 +75,9 @@ struct GivenArgs {
 
 /// Constraints of `--optimise`.
 #[derive(clap::Args)]
-#[group(requires = "optimise", multiple = true)]
+// `requires` alone does not suffice: clap drops a required argument that
+// conflicts with one of `GivenArgs`.
+#[group(requires = "optimise", conflicts_with = "GivenArgs", multiple = true)]
 struct GoalArgs {
     /// Buckets of all levels together, per item
     #[arg(long, value_name = "X")]

@@ -32,7 +32,9 @@ pub(super) struct TinysetFields {
 
 /// Changes of a filter after it was filled.
 #[derive(Clone, Copy, clap::Args)]
-#[group(requires = "removable", multiple = true)]
+// clap drops a required argument that conflicts with another one: `removable`
+// conflicts with `cap`.
+#[group(requires = "removable", conflicts_with = "cap", multiple = true)]
 pub(super) struct AgingArgs {
     /// Random replacements since the filter was filled, as a multiple of its
     /// keys
