@@ -42,7 +42,7 @@ impl Ops for Avx2 {
         among: u64,
     ) -> u64 {
         let upper = half(self, &block[BYTES - 32..]);
-        // One bit a head, the last head in the highest.
+        // One bit per head, the last head in the highest bit.
         let equal = if heads.bits == 8 {
             let mut equal = match_bytes(self, upper, heads.value) << 32;
             if BYTES == 64 {
@@ -53,8 +53,8 @@ impl Ops for Avx2 {
         } else {
             match_nibbles(self, upper, heads.value)
         };
-        // Those of the last entries, to the end; what is behind them is not
-        // among any. (A shift to the right would be by what is missing to 64.)
+        // Rotates slot 0 to bit 0; `among` clears the bits above the last
+        // slot. (A right shift would need 64 - capacity.)
         equal.rotate_left(heads.capacity) & among
     }
 
@@ -84,20 +84,20 @@ impl Ops for Avx2 {
                 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14,
                 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,
             );
-            // The first eight bytes of the reverse order, the third eight, the
-            // second and the fourth: what follows takes half of each lane.
+            // Eight-byte groups 0, 2, 1, 3 of the reversed order: the unpack
+            // below takes half of each 128-bit lane.
             let reversed = _mm256_shuffle_epi8(bytes, order);
             _mm256_permute4x64_epi64::<0b01_11_00_10>(reversed)
         };
         let (low, high) = match_low_and_high(self, bytes, value);
         // SAFETY: `self` proves AVX2.
         let (first, second) = unsafe {
-            // The upper half of a byte comes first.
+            // The high nibble of a byte comes first.
             let first = _mm256_unpacklo_epi8(high, low);
             let second = _mm256_unpackhi_epi8(high, low);
             (_mm256_movemask_epi8(first), _mm256_movemask_epi8(second))
         };
-        // All behind the lowest bit.
+        // Slot 0 is bit 1.
         let first = 2 * u64::from(first as u32) + 1;
         let equal = first + (u64::from(second as u32) << 33);
         equal & among
@@ -158,14 +158,14 @@ impl Ops for Avx2 {
         let upper = half(self, &block[BYTES - 32..]);
         // SAFETY: `self` proves AVX2.
         let differs = unsafe {
-            // Places are below 2^16 even in planes that are not asked for.
+            // Places are below 2^16 in unused planes, too.
             let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             let stride = _mm256_set1_epi32(planes.stride as i32);
             let first = _mm256_set1_epi32(planes.first as i32);
             let place =
                 _mm256_add_epi32(first, _mm256_mullo_epi16(stride, lanes));
             // The permutation uses three bits of the word index; the fourth
-            // (bit 8 of the place) chooses the register.
+            // (bit 8 of the place) selects the register.
             let word = _mm256_srli_epi32::<5>(place);
             let mut found = _mm256_permutevar8x32_epi32(lower, word);
             if BYTES == 64 {
@@ -176,7 +176,7 @@ impl Ops for Avx2 {
                     _mm256_castsi256_ps(_mm256_slli_epi32::<23>(place)),
                 ));
             }
-            // Both the bit found and the bit wanted move to the lane's top.
+            // Shifts the found bit and the wanted bit to the top of the lane.
             let up = _mm256_andnot_si256(place, _mm256_set1_epi32(31));
             let found = _mm256_sllv_epi32(found, up);
             let wanted = _mm256_set1_epi32((tail >> 32) as i32);
@@ -198,7 +198,7 @@ impl Ops for Avx2 {
     }
 }
 
-/// Which of 32 bytes are equal to `value`.
+/// Mask of the bytes, of 32, that are equal to `value`.
 #[inline(always)]
 fn match_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     // SAFETY: `_proof` proves AVX2.
@@ -209,8 +209,9 @@ fn match_bytes(_proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// Half bytes in both nibbles of a byte, with their highest bits inverted.
-static TWICE: [u8; 16] = {
+/// Nibble splat: `value` in both nibbles of a byte, the highest bit of each
+/// inverted.
+static NIBBLE_SPLAT: [u8; 16] = {
     let mut bytes = [0; 16];
     let mut value = 0;
     while value < 16 {
@@ -220,10 +221,10 @@ static TWICE: [u8; 16] = {
     bytes
 };
 
-/// Which of 64 half bytes are equal to `value`.
+/// Mask of the nibbles, of 64, that are equal to `value`.
 #[inline(always)]
 fn match_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
-    /// One constant, and one instruction, for both.
+    /// One constant for both deposits.
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let (low, high) = match_low_and_high(proof, bytes, value);
     // SAFETY: `proof` proves AVX2 and BMI2.
@@ -234,8 +235,8 @@ fn match_nibbles(proof: Avx2, bytes: __m256i, value: u8) -> u64 {
     }
 }
 
-/// Which lower and which upper nibbles of 32 bytes are equal to `value`: all
-/// bits of such bytes.
+/// Bytes of all ones where the low nibble, and where the high nibble, of 32
+/// bytes is equal to `value`.
 #[inline(always)]
 fn match_low_and_high(
     _proof: Avx2,
@@ -244,11 +245,12 @@ fn match_low_and_high(
 ) -> (__m256i, __m256i) {
     // SAFETY: `_proof` proves AVX2.
     unsafe {
-        // Read from memory into all lanes is one instruction; from a
-        // register it would be two, and slow ones.
-        let value = _mm256_set1_epi8(TWICE[usize::from(value % 16)] as i8);
-        // Where they are equal, the highest bit only: a byte that begins
-        // with such a half is less than all that do not, as a signed one.
+        // A broadcast from memory is one instruction; from a register it is
+        // two slow ones.
+        let value =
+            _mm256_set1_epi8(NIBBLE_SPLAT[usize::from(value % 16)] as i8);
+        // An equal nibble becomes 8, so that its byte, as a signed number, is
+        // less than every byte with an unequal one.
         let high = _mm256_xor_si256(bytes, value);
         let low = _mm256_slli_epi16::<4>(high);
         let least = _mm256_set1_epi8(0x90_u8 as i8);
@@ -256,8 +258,8 @@ fn match_low_and_high(
     }
 }
 
-/// Lanes of 32 bits with the bits of a new entry between theirs: half a line
-/// from a byte on.
+/// The 32 bytes from byte `from` on, with the bits of a new entry inserted
+/// into the planes.
 #[inline(always)]
 fn moved_apart<const BYTES: usize>(
     proof: Avx2,
@@ -279,20 +281,20 @@ fn moved_apart<const BYTES: usize>(
         let skew = _mm256_cvtepi8_epi32(eight(proof, &lanes.skew[from / 4..]));
         let passed =
             _mm256_cvtepu8_epi32(eight(proof, &lanes.passed[from / 4..]));
-        // Where a bit more comes before the lane than if the first stood in
-        // the first slot, -1.
+        // -1 in lanes with one more bit of the entry in front than an entry in
+        // slot 0 has.
         let late = _mm256_cmpgt_epi32(skew, start);
         let passed = _mm256_sub_epi32(passed, late);
         let gap = _mm256_sub_epi32(start, skew);
         let gap = _mm256_add_epi32(gap, _mm256_and_si256(late, capacity));
-        // Shifts by 32 and more leave nothing, which is right everywhere.
+        // Shifts by 32 and more give zero, as needed.
         let room = _mm256_sub_epi32(_mm256_set1_epi32(32), passed);
         let bits = _mm256_or_si256(
             _mm256_sllv_epi32(here, passed),
             _mm256_srlv_epi32(before, room),
         );
         let new = _mm256_sllv_epi32(_mm256_set1_epi32(new as i32), passed);
-        // What is behind the gap, twice, and what is before it once.
+        // Doubles the bits behind the gap, which shifts them by one.
         let behind = _mm256_and_si256(bits, _mm256_sllv_epi32(ones, gap));
         let bits = _mm256_add_epi32(bits, behind);
         let bit = _mm256_sllv_epi32(_mm256_srli_epi32::<31>(new), gap);
@@ -309,7 +311,7 @@ fn moved_apart<const BYTES: usize>(
     }
 }
 
-/// Every lane where the one behind it was; the first stays.
+/// Moves every 32-bit lane up by one; the first is kept.
 #[inline(always)]
 fn one_lane_back(_proof: Avx2, lanes: __m256i) -> __m256i {
     // SAFETY: `_proof` proves AVX2.
@@ -319,7 +321,7 @@ fn one_lane_back(_proof: Avx2, lanes: __m256i) -> __m256i {
     }
 }
 
-/// Four words, half a line.
+/// Four words as a vector.
 #[inline(always)]
 fn four(_proof: Avx2, words: [u64; 4]) -> __m256i {
     let [a, b, c, d] = words.map(|word| word as i64);
@@ -327,16 +329,16 @@ fn four(_proof: Avx2, words: [u64; 4]) -> __m256i {
     unsafe { _mm256_setr_epi64x(a, b, c, d) }
 }
 
-/// Eight bytes.
+/// Eight bytes as a vector.
 #[inline(always)]
 fn eight<T: bytemuck::Pod>(_proof: Avx2, bytes: &[T]) -> __m128i {
     let bytes: &[u8] = bytemuck::cast_slice(bytes);
     let bytes = bytes.first_chunk::<8>().copied().unwrap_or_default();
-    // SAFETY: SSE2 comes with AVX2, of which `_proof` is the proof.
+    // SAFETY: `_proof` proves AVX2, which includes SSE2.
     unsafe { _mm_cvtsi64_si128(i64::from_le_bytes(bytes)) }
 }
 
-/// Adds a head, with `rest` in front of all heads.
+/// Inserts a head, with `rest` in front of all heads.
 #[inline(always)]
 fn add<const BYTES: usize>(
     proof: Avx2,
@@ -357,9 +359,8 @@ fn add_in<const BYTES: usize, const NIBBLES: u8>(
     head: NewHead,
     rest: [__m256i; 2],
 ) {
-    // Everything is loaded before anything is stored, and from the block
-    // itself: a vector that spans two stores waits for both to leave the
-    // processor's queue.
+    // All loads come before the stores: a load that spans two stores cannot be
+    // forwarded from the store buffer.
     let lower = with_head::<BYTES, NIBBLES>(proof, block, 0, head, rest[0]);
     if BYTES == 64 {
         let upper =
@@ -369,7 +370,7 @@ fn add_in<const BYTES: usize, const NIBBLES: u8>(
     put(proof, &mut block[..32], lower);
 }
 
-/// Half a line from a byte on, with a new head.
+/// The 32 bytes from byte `from` on, with a new head.
 #[inline(always)]
 fn with_head<const BYTES: usize, const NIBBLES: u8>(
     proof: Avx2,
@@ -380,8 +381,8 @@ fn with_head<const BYTES: usize, const NIBBLES: u8>(
 ) -> __m256i {
     let here = half(proof, &block[from..]);
     let last = from + 32 == BYTES;
-    // Behind the last byte there is none, and none is needed: a head that
-    // moves has one behind it.
+    // No byte follows the last one, and none is needed: a head that moves has
+    // another behind it.
     let moved = match NIBBLES {
         2 if last => one_byte_on(proof, here),
         2 => half(proof, &block[from + 1..]),
@@ -398,7 +399,7 @@ fn with_head<const BYTES: usize, const NIBBLES: u8>(
     choose::<NIBBLES>(proof, planes, rest, new)
 }
 
-/// What is in `ones` where `mask` has ones, and in `zeros` elsewhere.
+/// Selects `ones` where `mask` has ones, else `zeros`.
 #[inline(always)]
 fn choose<const NIBBLES: u8>(
     _proof: Avx2,
@@ -418,8 +419,8 @@ fn choose<const NIBBLES: u8>(
     }
 }
 
-/// Ones in the half bytes before a place, of the 32 bytes from a byte (0 or
-/// 32) of a block on. The place is a multiple of `NIBBLES`.
+/// Ones in the nibbles in front of `place`, a multiple of `NIBBLES`, within the
+/// 32 bytes from byte `from` (0 or 32) on.
 #[inline(always)]
 fn front<const NIBBLES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
     /// Ones up to the middle, for places before and inside a byte.
@@ -437,13 +438,13 @@ fn front<const NIBBLES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
     if NIBBLES == 2 {
         // SAFETY: `_proof` proves AVX2.
         return unsafe {
-            // Less 64, so that signed comparisons do.
+            // Less 64, so that signed comparisons work.
             let place = _mm256_set1_epi8(place.wrapping_sub(64) as i8);
             let places = half(_proof, &PLACES[from..]);
             _mm256_cmpgt_epi8(place, places)
         };
     }
-    /// Where to look for a place: for an odd one 256 bytes on.
+    /// Offset of a place in the table: odd places are 256 bytes further on.
     static AT: [u16; 256] = {
         let mut at = [0; 256];
         let mut place = 0;
@@ -455,12 +456,12 @@ fn front<const NIBBLES: u8>(_proof: Avx2, place: u8, from: usize) -> __m256i {
     };
     let at = usize::from(AT[usize::from(place)]) + from.min(32);
     let fronts: *const u8 = FRONTS.as_ptr();
-    // SAFETY: `_proof` proves AVX2. `at` is at most 384 + 32, and
-    // the 32 bytes from there on are inside the 512.
+    // SAFETY: `_proof` proves AVX2. `at <= 384 + 32`, so the 32 bytes from
+    // there on are inside the table of 512.
     unsafe { _mm256_loadu_si256(fronts.add(at).cast()) }
 }
 
-/// Where the bytes of a block begin, in half bytes and less 64.
+/// Place of each byte of a block in nibbles, less 64.
 static PLACES: [u8; 64] = {
     let mut places = [0; 64];
     let mut at = 0;
@@ -471,24 +472,24 @@ static PLACES: [u8; 64] = {
     places
 };
 
-/// Half a line, stored.
+/// Stores 32 bytes.
 #[inline(always)]
 fn put(_proof: Avx2, bytes: &mut [u8], new: __m256i) {
     if let Some(out) = bytes.first_chunk_mut::<32>() {
-        // SAFETY: `_proof` proves AVX2; an unaligned store of
-        // the 32 bytes of `out`.
+        // SAFETY: `_proof` proves AVX2; an unaligned store of the 32 bytes of
+        // `out`.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), new) };
     }
 }
 
-/// Every word where the one before it was.
+/// Moves every 64-bit word down by one.
 #[inline(always)]
 fn one_word_on(_proof: Avx2, words: __m256i) -> __m256i {
     // SAFETY: `_proof` proves AVX2.
     unsafe { _mm256_permute4x64_epi64::<0b11_11_10_01>(words) }
 }
 
-/// Every half byte where the one before it was, given the next words.
+/// Moves every nibble down by one, given the next words.
 #[inline(always)]
 fn half_byte_on(_proof: Avx2, here: __m256i, next: __m256i) -> __m256i {
     // SAFETY: `_proof` proves AVX2.
@@ -498,7 +499,7 @@ fn half_byte_on(_proof: Avx2, here: __m256i, next: __m256i) -> __m256i {
     }
 }
 
-/// Every byte where the one before it was.
+/// Moves every byte down by one.
 #[inline(always)]
 fn one_byte_on(_proof: Avx2, bytes: __m256i) -> __m256i {
     // SAFETY: `_proof` proves AVX2.
@@ -508,7 +509,7 @@ fn one_byte_on(_proof: Avx2, bytes: __m256i) -> __m256i {
     }
 }
 
-/// Half a line, or all of a half line.
+/// Loads 32 bytes; zeros if `bytes` has fewer.
 #[inline(always)]
 fn half(_proof: Avx2, bytes: &[u8]) -> __m256i {
     let Some(bytes) = bytes.first_chunk::<32>() else {

@@ -1,5 +1,5 @@
-//! A whole line in one register: all heads, and all planes of an entry, in
-//! one comparison.
+//! Fingerprint block operations with AVX-512: a line in one register, so that
+//! one comparison takes all heads or all planes of an entry.
 #![expect(unsafe_code, reason = "vector intrinsics")]
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
@@ -44,13 +44,13 @@ impl Ops for Avx512 {
         heads: Heads,
         among: u64,
     ) -> u64 {
-        // One bit a head, the last head in the highest.
+        // One bit per head, the last head in the highest bit.
         let equal = if heads.bits == 8 {
             match_bytes(self, whole(self, block), heads.value)
         } else {
             match_nibbles(self, &block[BYTES - 32..], heads.value)
         };
-        // As with AVX2.
+        // Rotates slot 0 to bit 0, as with AVX2.
         equal.rotate_left(heads.capacity) & among
     }
 
@@ -72,14 +72,13 @@ impl Ops for Avx512 {
         value: u8,
         among: u64,
     ) -> u64 {
-        /// The byte of every slot, and which half of it; nothing of the first,
-        /// which stands for no slot.
-        static FIRST: Placed = placed_from(0);
-        static FROM_SLOT_16_ONES: Placed = placed_from(16);
-        let slots = if FROM_SLOT_16 { &FROM_SLOT_16_ONES } else { &FIRST };
+        /// Byte and nibble mask of every slot; lane 0 stands for no slot.
+        static FIRST: HeadPlaces = reversed_from(0);
+        static SLOTS_FROM_16: HeadPlaces = reversed_from(16);
+        let slots = if FROM_SLOT_16 { &SLOTS_FROM_16 } else { &FIRST };
         let block = line(self, block);
         let (places, nibbles) = (line(self, &slots.0), line(self, &slots.1));
-        let value = OFTEN[usize::from(value % 16)];
+        let value = NIBBLE_SPLAT[usize::from(value % 16)];
         // SAFETY: `self` proves AVX-512F, BW and VBMI.
         let equal = unsafe {
             let bytes = _mm512_permutexvar_epi8(places, block);
@@ -115,8 +114,8 @@ impl Ops for Avx512 {
     ) {
         let NewEntry { index, start, new, capacity, lanes, head } = entry;
         let here = whole(self, block);
-        // SAFETY: `self` proves AVX-512F, BW and VL; unaligned
-        // loads of the 16 bytes of each of the arrays.
+        // SAFETY: `self` proves AVX-512F, BW and VL; unaligned loads of the 16
+        // bytes of each of the arrays.
         let rest = unsafe {
             let skew = _mm_loadu_si128(lanes.skew.as_ptr().cast());
             let passed = _mm_loadu_si128(lanes.passed.as_ptr().cast());
@@ -126,26 +125,25 @@ impl Ops for Avx512 {
             let ones = _mm512_set1_epi32(-1);
             let start = _mm512_set1_epi32(start as i32);
             let capacity_lanes = _mm512_set1_epi32(capacity as i32);
-            // Every lane where the one behind it was; nothing comes from the
-            // last into the first, which keeps its bits.
+            // Moves every 32-bit lane up by one; the first is kept.
             let back = _mm512_setr_epi32(
                 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
             );
             let before = _mm512_permutexvar_epi32(back, here);
-            // Where a bit more comes before the lane than if the first stood in
-            // the first slot.
+            // Lanes with one more bit of the entry in front than an entry in
+            // slot 0 has.
             let late = _mm512_cmpgt_epi32_mask(skew, start);
             let passed = _mm512_mask_add_epi32(passed, late, passed, one);
             let gap = _mm512_sub_epi32(start, skew);
             let gap = _mm512_mask_add_epi32(gap, late, gap, capacity_lanes);
-            // Shifts by 32 and more leave nothing, which is right everywhere.
+            // Shifts by 32 and more give zero, as needed.
             let room = _mm512_sub_epi32(_mm512_set1_epi32(32), passed);
             let bits = _mm512_or_si512(
                 _mm512_sllv_epi32(here, passed),
                 _mm512_srlv_epi32(before, room),
             );
             let new = _mm512_sllv_epi32(_mm512_set1_epi32(new as i32), passed);
-            // What is behind the gap, twice, and what is before it once.
+            // Doubles the bits behind the gap, which shifts them by one.
             let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
             let bits = _mm512_add_epi32(bits, behind);
             let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
@@ -177,9 +175,8 @@ impl Ops for Avx512 {
         let block = whole(self, block);
         // SAFETY: `self` proves AVX-512F and BW.
         let differs = unsafe {
-            // Places are below 2^16 even in planes that are not asked for. What
-            // is multiplied are the lower nibbles of lanes; there is nothing in
-            // the upper ones.
+            // Places are below 2^16 in unused planes, too, so the product of
+            // the low 16 bits of each lane is exact.
             let lanes = _mm512_setr_epi32(
                 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
             );
@@ -187,11 +184,11 @@ impl Ops for Avx512 {
             let first = _mm512_set1_epi32(planes.first as i32);
             let place =
                 _mm512_add_epi32(first, _mm512_mullo_epi16(stride, lanes));
-            // The permutation uses four bits of the word index. Half a line is
-            // there twice, so that the fourth makes no difference.
+            // The permutation uses four bits of the word index. A half line
+            // stands in the register twice, so the fourth does not matter.
             let word = _mm512_srli_epi32::<5>(place);
             let found = _mm512_permutexvar_epi32(word, block);
-            // Both the bit found and the bit wanted move to the lane's end.
+            // Rotates the found bit and the wanted bit to bit 0 of the lane.
             let found = _mm512_rorv_epi32(found, place);
             let wanted = _mm512_set1_epi32((tail >> 32) as i32);
             let up = _mm512_add_epi32(lanes, _mm512_set1_epi32(1));
@@ -209,7 +206,7 @@ impl Ops for Avx512 {
         tables: &TailTables,
         Tail { entries, bits, worn }: Tail,
     ) -> u64 {
-        /// The bytes of eight words, the first of all of them first.
+        /// Transposition of an 8 x 8 matrix of bytes.
         static FIRSTS: [u8; 64] = {
             let mut bytes = [0; 64];
             let mut at = 0;
@@ -219,35 +216,33 @@ impl Ops for Avx512 {
             }
             bytes
         };
-        /// Eight rows of eight bits that have a one where row and column are the
-        /// same.
+        /// The identity matrix of 8 x 8 bits.
         const UNIT: i64 = 0x8040_2010_0804_0201_u64 as i64;
         let at = entries as usize % TailTables::ENTRIES;
         let block = whole(self, block);
         let bytes = line(self, &tables.bytes[at]);
         let masks = line(self, bytemuck::cast_ref(&tables.masks[at]));
         let firsts = line(self, &FIRSTS);
-        // SAFETY: `self` proves AVX-512F, BW, DQ, VBMI and VBMI2, and GFNI
-        //; an unaligned load of the eight bytes of an array.
+        // SAFETY: `self` proves AVX-512F, BW, DQ, VBMI, VBMI2 and GFNI; an
+        // unaligned load of the eight bytes of an array.
         unsafe {
             let shifts = _mm_loadl_epi64(tables.shifts[at].as_ptr().cast());
             let shifts = _mm512_cvtepu8_epi64(shifts);
             let next = _mm512_add_epi8(bytes, _mm512_set1_epi8(8));
-            // The permutation takes the remainder by 64.
+            // The permutation reduces indices modulo 64.
             let low = _mm512_permutexvar_epi8(bytes, block);
             let high = _mm512_permutexvar_epi8(next, block);
             let planes = _mm512_shrdv_epi64(low, high, shifts);
             let wanted = _mm512_movm_epi64(bits);
             let differ = _mm512_xor_si512(planes, wanted);
             let differ = _mm512_and_si512(differ, masks);
-            // Of the plane that has bits of some entries, those that are 1: no
-            // branch, where some blocks go either way.
+            // In a worn block the plane of extra bits counts only where it is
+            // 1. Not a branch, which some blocks would mispredict.
             let all = _mm512_set1_epi64(-1);
             let worn = u8::from(worn).wrapping_neg();
             let some = _mm512_mask_cmpneq_epi64_mask(worn, masks, all);
             let differ = _mm512_mask_and_epi64(differ, some, differ, planes);
-            // Eight planes of eight entries each are a square of bits, which is
-            // turned over: a byte for each entry.
+            // Transposes eight planes of eight entries: one byte per entry.
             let squares = _mm512_permutexvar_epi8(firsts, differ);
             let unit = _mm512_set1_epi64(UNIT);
             let entries = _mm512_gf2p8affine_epi64_epi8::<0>(unit, squares);
@@ -256,9 +251,9 @@ impl Ops for Avx512 {
     }
 }
 
-/// Half bytes as often as a word has room for them: from memory into all
-/// lanes, as a part of the instruction that compares them.
-static OFTEN: [i32; 16] = {
+/// Nibble splats: `value` in all nibbles of a word. As a memory operand, which
+/// the comparison broadcasts.
+static NIBBLE_SPLAT: [i32; 16] = {
     let mut words = [0; 16];
     let mut value = 0;
     while value < 16 {
@@ -268,24 +263,24 @@ static OFTEN: [i32; 16] = {
     words
 };
 
-/// Where heads are: bytes of a line, and masks.
+/// Byte and nibble mask of the head of every slot.
 #[repr(align(64))]
-struct Placed([u8; LINE], [u8; LINE]);
+struct HeadPlaces([u8; LINE], [u8; LINE]);
 
-/// Where those of a slot and the ones behind it are if they are placed.
-const fn placed_from(first: usize) -> Placed {
-    let mut placed = Placed([0; LINE], [0; LINE]);
+/// The reversed heads of slot `first` and those behind it, from lane 1 on.
+const fn reversed_from(first: usize) -> HeadPlaces {
+    let mut places = HeadPlaces([0; LINE], [0; LINE]);
     let mut at = 1;
     while at < LINE {
         let slot = first + at - 1;
-        placed.0[at] = (LINE - 1 - slot / 2) as u8;
-        placed.1[at] = if slot % 2 == 0 { 0xf0 } else { 0x0f };
+        places.0[at] = (LINE - 1 - slot / 2) as u8;
+        places.1[at] = if slot % 2 == 0 { 0xf0 } else { 0x0f };
         at += 1;
     }
-    placed
+    places
 }
 
-/// Which of 64 bytes are equal to `value`.
+/// Mask of the bytes, of 64, that are equal to `value`.
 #[inline(always)]
 fn match_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
     // SAFETY: `_proof` proves AVX-512BW.
@@ -295,12 +290,12 @@ fn match_bytes(_proof: Avx512, bytes: __m512i, value: u8) -> u64 {
     }
 }
 
-/// Which half bytes of 32 bytes are equal to `value`.
+/// Mask of the nibbles, of 64 in 32 bytes, that are equal to `value`.
 #[inline(always)]
 fn match_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
-    // With zeros between the bytes there are four in a word of 64 bits, eight
-    // half bytes: the places in it where these begin. Eight bits are taken
-    // from each, of which the upper half does not count.
+    // Bit offsets of eight nibbles in a word of four zero-extended bytes. The
+    // multishift takes eight bits from each, of which the test ignores the
+    // upper four.
     const PLACES: i64 = 0x3430_2420_1410_0400;
     let bytes = half(proof, bytes);
     // SAFETY: `proof` proves AVX-512F, BW and VBMI.
@@ -314,7 +309,7 @@ fn match_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
     }
 }
 
-/// Adds a head, with `rest` in front of all heads.
+/// Inserts a head, with `rest` in front of all heads.
 #[inline(always)]
 fn add<const BYTES: usize>(
     proof: Avx512,
@@ -329,15 +324,14 @@ fn add<const BYTES: usize>(
     let heads = behind(proof, begin);
     // SAFETY: `proof` proves AVX-512F, BW and VBMI2.
     let new = unsafe {
-        // Every head where the one before it was. Behind the last there is
-        // none, and none is needed: a head that moves has one behind it.
+        // Moves every head down by one. No head follows the last one, and none
+        // is needed: a head that moves has another behind it.
         let next = _mm512_alignr_epi64::<1>(here, here);
         let moved = match nibbles {
             2 => _mm512_shrdi_epi64::<8>(here, next),
             _ => _mm512_shrdi_epi64::<4>(here, next),
         };
-        // What is in the third where the first has ones, and in the second
-        // elsewhere.
+        // Selects the third operand where the first has ones, else the second.
         const CHOOSE: i32 = 0xac;
         let value = _mm512_set1_epi8(value as i8);
         let new = _mm512_ternarylogic_epi64::<CHOOSE>(behind_new, value, here);
@@ -347,7 +341,7 @@ fn add<const BYTES: usize>(
     put(proof, block, new);
 }
 
-/// Ones in the half bytes of a block from a place on.
+/// Ones in the nibbles of a block from `place` on.
 #[inline(always)]
 fn behind(_proof: Avx512, place: u8) -> __m512i {
     // SAFETY: `_proof` proves AVX-512F and BW.
@@ -357,14 +351,13 @@ fn behind(_proof: Avx512, place: u8) -> __m512i {
             0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416,
             448, 480,
         );
-        // Nothing is less than none of them. Shifts by 32 and more leave
-        // nothing.
+        // The subtraction saturates at zero; shifts by 32 and more give zero.
         let before = _mm512_subs_epu16(place, lanes);
         _mm512_sllv_epi32(_mm512_set1_epi32(-1), before)
     }
 }
 
-/// Stores a line, or the first half of it.
+/// Stores a line, or its first half for a half line.
 #[inline(always)]
 fn put<const BYTES: usize>(
     _proof: Avx512,
@@ -372,12 +365,12 @@ fn put<const BYTES: usize>(
     new: __m512i,
 ) {
     if let Some(out) = block.first_chunk_mut::<64>() {
-        // SAFETY: `_proof` proves AVX-512F; an unaligned store
-        // of the 64 bytes of `out`.
+        // SAFETY: `_proof` proves AVX-512F; an unaligned store of the 64 bytes
+        // of `out`.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), new) };
     } else if let Some(out) = block.first_chunk_mut::<32>() {
-        // SAFETY: AVX comes with AVX-512F; an unaligned store of the 32
-        // bytes of `out`.
+        // SAFETY: AVX-512F includes AVX; an unaligned store of the 32 bytes of
+        // `out`.
         unsafe {
             let new = _mm512_castsi512_si256(new);
             _mm256_storeu_si256(out.as_mut_ptr().cast(), new);
@@ -385,7 +378,7 @@ fn put<const BYTES: usize>(
     }
 }
 
-/// A line, or half a line twice.
+/// Loads a line, or a half line twice.
 #[inline(always)]
 fn whole<const BYTES: usize>(proof: Avx512, block: &[u8; BYTES]) -> __m512i {
     if let Some(bytes) = block.first_chunk() {
@@ -396,18 +389,18 @@ fn whole<const BYTES: usize>(proof: Avx512, block: &[u8; BYTES]) -> __m512i {
     unsafe { _mm512_broadcast_i64x4(half) }
 }
 
-/// Half a line.
+/// Loads 32 bytes; zeros if `bytes` has fewer.
 #[inline(always)]
 fn half(_proof: Avx512, bytes: &[u8]) -> __m256i {
     let half = bytes.first_chunk::<32>().unwrap_or(&[0; 32]);
-    // SAFETY: AVX comes with AVX-512F, of which `_proof` says that it is
-    // there; an unaligned load of the 32 bytes of `half`.
+    // SAFETY: `_proof` proves AVX-512F, which includes AVX; an unaligned load
+    // of the 32 bytes of `half`.
     unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
 }
 
 #[inline(always)]
 fn line(_proof: Avx512, bytes: &[u8; 64]) -> __m512i {
-    // SAFETY: `_proof` proves AVX-512F; an unaligned load of the
-    // 64 bytes of `bytes`.
+    // SAFETY: `_proof` proves AVX-512F; an unaligned load of the 64 bytes of
+    // `bytes`.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }

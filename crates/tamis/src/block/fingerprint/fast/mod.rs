@@ -37,18 +37,19 @@
 //!
 //! # Specialisations
 //!
-//! Each is one [`FastBlock`] type; the builder or the file chooses it. Gains
-//! are those of a lookup against the same block decoded by the type one row
-//! up that also fits, single lookups in the second-level cache.
+//! Each is one [`FastBlock`] type; `filter/tinyset/kernels.rs` lists them and
+//! takes the first that fits. `docs/dev/performance-log.md` has the
+//! measurements: single lookups in the second-level cache.
 //!
 //! | type | condition | buys |
 //! |---|---|---|
-//! | `<64, _, Bytes>`, `<32, _, Bytes>` | 8-bit heads | over the reference: more than a factor of 5 |
-//! | `<64, _, Nibbles>`, `<32, _, Nibbles>` | 4-bit heads, at most a word of entries | no test for 8-bit heads |
-//! | `<64, _, Reversed>` | 4-bit reversed heads | no count of the entries for an absent key |
+//! | `<64, _, _>`, `<32, _, _>` | 64 bytes and 64 chains, 32 and 32 | a factor of 5 or more over the reference |
+//! | `<_, _, Nibbles>` | 4-bit heads | no test for 8-bit heads, one comparison for all tails |
+//! | `<64, _, Reversed>` | 4-bit heads, reversed | misses need no count of the entries |
+//! | `<_, Elastic, _>` | removable, or grown | free slots and worn blocks |
 //! | `<_, Capped, Bytes>` | two levels | the spilled flag |
 //!
-//! Shapes that fit none of them take the reference.
+//! Every other shape takes the reference.
 
 mod find;
 mod insert;
