@@ -12,7 +12,7 @@ use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
-use crate::kernel::KernelFns;
+use crate::kernel::{CoreFns, KernelFns};
 use crate::key::KeyHasher;
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 
@@ -111,6 +111,13 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     const THEORY: Theory;
     #[doc(hidden)]
     type Probe: BlockProbe;
+    /// The functions of this layout that do not depend on its memory. Each
+    /// layout implements it by `bit_kernels::core_fns`, in a function without
+    /// type parameters.
+    #[doc(hidden)]
+    #[expect(private_interfaces, reason = "the trait is sealed")]
+    fn core_fns(&self) -> CoreFns<Self>;
+
     /// Whether a key has one part in every geometry.
     #[doc(hidden)]
     const IS_SINGLE: bool = false;

@@ -9,7 +9,9 @@ use crate::block::bloom::{ANY, BlockProbe};
 use crate::kernel::pipeline::{
     self, L2_BYTES, LANES, MultiProbe, Probe, Update,
 };
-use crate::kernel::{Backend, Core, Kernel, KernelFns, Lookup};
+use crate::kernel::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+};
 use crate::memory::{BlockSource, BlocksMut, blocks, blocks_mut};
 
 impl<L: Layout> Core for L {
@@ -30,10 +32,22 @@ pub(crate) struct BitRange<'a> {
 pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
     layout: &L,
 ) -> KernelFns<BitFilter<L, D>, L> {
+    let core = layout.core_fns();
     by_size!(layout, BYTES => match layout.groups() {
-        1 => KernelFns::new::<Bits<BYTES, 1>, In<Bits<BYTES, 1>, M>>(),
-        2 => KernelFns::new::<Bits<BYTES, 2>, In<Bits<BYTES, 2>, M>>(),
-        _ => KernelFns::new::<Bits<BYTES, ANY>, In<Bits<BYTES, ANY>, M>>(),
+        1 => KernelFns::new::<In<Bits<BYTES, 1>, M>>(core),
+        2 => KernelFns::new::<In<Bits<BYTES, 2>, M>>(core),
+        _ => KernelFns::new::<In<Bits<BYTES, ANY>, M>>(core),
+    })
+}
+
+/// The functions of a layout that do not depend on its memory; called by
+/// [`Layout::core_fns`].
+#[inline(always)]
+pub(super) fn core_fns<L: Layout>(layout: &L) -> CoreFns<L> {
+    by_size!(layout, BYTES => match layout.groups() {
+        1 => CoreFns::new::<Bits<BYTES, 1>, Bits<BYTES, ANY>>(),
+        2 => CoreFns::new::<Bits<BYTES, 2>, Bits<BYTES, ANY>>(),
+        _ => CoreFns::new::<Bits<BYTES, ANY>, Bits<BYTES, ANY>>(),
     })
 }
 
@@ -88,7 +102,10 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
         let view = View::<L, BYTES, GROUPS> { layout, blocks };
         pipeline::contains_batch(view, backend, hashes, found);
     }
+}
 
+/// One implementation for every number of groups.
+impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,

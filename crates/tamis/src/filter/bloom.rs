@@ -6,6 +6,7 @@ use super::bit_filter::{Geometry, Layout, Measured, Theory};
 use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, FillHistogram, OneBit};
 use crate::format::Kind;
+use crate::kernel::CoreFns;
 use crate::placement::Scattered;
 
 bloom_kind! {
@@ -54,6 +55,12 @@ impl Layout for BloomLayout {
         for_fpr: |_, target| standard::for_fpr(target),
     };
     type Probe = OneBit;
+
+    #[expect(private_interfaces, reason = "the trait is sealed")]
+    #[inline(never)]
+    fn core_fns(&self) -> CoreFns<Self> {
+        super::bit_kernels::core_fns(self)
+    }
 
     fn new(geometry: Geometry) -> Self {
         // Fits: the geometry's check bounds the number of blocks.

@@ -6,6 +6,7 @@ use super::bit_filter::{Geometry, Layout, Measured, Theory};
 use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, Count, FillHistogram, LANES, Probes};
 use crate::format::Kind;
+use crate::kernel::CoreFns;
 use crate::placement::Pair;
 
 bloom_kind! {
@@ -60,6 +61,12 @@ impl Layout for SplitLayout {
         for_fpr: split::for_fpr,
     };
     type Probe = Probes;
+
+    #[expect(private_interfaces, reason = "the trait is sealed")]
+    #[inline(never)]
+    fn core_fns(&self) -> CoreFns<Self> {
+        super::bit_kernels::core_fns(self)
+    }
 
     fn new(geometry: Geometry) -> Self {
         let Geometry { blocks, probes, .. } = geometry;

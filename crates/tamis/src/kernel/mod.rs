@@ -4,8 +4,9 @@
 //! # Overview of types
 //!
 //! * [`Backend`]: a token with the operations of every block kind.
-//! * [`Kernel`]: one implementation of a structure's operations, generic over
-//!   the backend. A structure has one kernel per block layout.
+//! * [`Kernel`] and [`Insertion`]: one implementation of a structure's batch
+//!   lookups, and of its insertions, generic over the backend. A structure has
+//!   one kernel per block layout.
 //! * [`Lookup`]: the single lookup of a kernel. It takes the whole structure,
 //!   two words in registers, where the other operations take slices.
 //! * [`KernelFns`]: four function pointers, those of the chosen kernel for the
@@ -49,7 +50,11 @@ pub(crate) trait Kernel<C: Core> {
         hashes: &[u64],
         found: &mut [bool],
     );
+}
 
+/// The insertions of a kernel. Apart from [`Kernel`], because some kernels
+/// differ in their lookups only.
+pub(crate) trait Insertion<C: Core> {
     /// Inserts one key. Returns `true` if it certainly was absent.
     fn insert<B: Backend>(
         backend: B,
@@ -73,35 +78,61 @@ pub(crate) trait Lookup<S> {
 }
 
 /// The functions of one kernel, compiled for the best level of the processor.
-///
-/// Three of them do not depend on the type of memory, so that each kernel is
-/// compiled once and not once per type of memory.
 pub(crate) struct KernelFns<S, C: Core> {
     /// Takes a pointer to a structure of type `S`. The type is erased because
     /// `fn(&S)` would make every structure invariant in its memory's
     /// lifetime.
     contains: unsafe fn(*const (), u64) -> bool,
-    contains_batch: for<'a> unsafe fn(&C, C::View<'a>, &[u64], &mut [bool]),
-    insert: for<'a> unsafe fn(&C, C::Store<'a>, u64) -> bool,
-    insert_batch: for<'a> unsafe fn(&C, C::Range<'a>, &[u64]),
+    core: CoreFns<C>,
     structure: PhantomData<S>,
 }
 
-impl<S, C: Core> KernelFns<S, C> {
-    /// The functions of kernel `K` and single lookup `L`.
-    pub(crate) fn new<K: Kernel<C>, L: Lookup<S>>() -> Self {
+/// The functions that do not depend on the type of memory.
+///
+/// Made by a function without type parameters, so that this crate compiles
+/// each kernel once, and a program that opens filters compiles none of them.
+pub(crate) struct CoreFns<C: Core> {
+    contains_batch: for<'a> unsafe fn(&C, C::View<'a>, &[u64], &mut [bool]),
+    insert: for<'a> unsafe fn(&C, C::Store<'a>, u64) -> bool,
+    insert_batch: for<'a> unsafe fn(&C, C::Range<'a>, &[u64]),
+}
+
+/// The constructor of a level's functions.
+macro_rules! for_level {
+    ($function:ident::<$($parameter:ident),*>) => {{
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         match crate::arch::Level::detect() {
             #[cfg(rustc_1_89)]
             crate::arch::Level::Avx512 => {
-                return avx512::functions::<S, C, K, L>();
+                return avx512::$function::<$($parameter),*>();
             }
             crate::arch::Level::Avx2 => {
-                return avx2::functions::<S, C, K, L>();
+                return avx2::$function::<$($parameter),*>();
             }
             crate::arch::Level::Scalar => {}
         }
-        scalar::functions::<S, C, K, L>()
+        scalar::$function::<$($parameter),*>()
+    }};
+}
+
+impl<C: Core> CoreFns<C> {
+    /// The functions of kernel `K` with insertions `I`.
+    #[inline(always)]
+    pub(crate) fn new<K: Kernel<C>, I: Insertion<C>>() -> Self {
+        for_level!(core_fns::<C, K, I>)
+    }
+}
+
+/// The single lookup `L` for the best level of the processor.
+fn contains_fn<S, L: Lookup<S>>() -> unsafe fn(*const (), u64) -> bool {
+    for_level!(contains_fn::<S, L>)
+}
+
+impl<S, C: Core> KernelFns<S, C> {
+    /// The functions of a kernel and its single lookup `L`.
+    pub(crate) fn new<L: Lookup<S>>(core: CoreFns<C>) -> Self {
+        let contains = contains_fn::<S, L>();
+        Self { contains, core, structure: PhantomData }
     }
 
     /// Looks up one key.
@@ -131,7 +162,7 @@ impl<S, C: Core> KernelFns<S, C> {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         // SAFETY: `new` stored a function compiled for features that
         // `Level::detect` found; nothing else is required of the caller.
-        unsafe { (self.contains_batch)(core, view, hashes, found) }
+        unsafe { (self.core.contains_batch)(core, view, hashes, found) }
     }
 
     /// Inserts one key. Returns `true` if it certainly was absent.
@@ -143,7 +174,7 @@ impl<S, C: Core> KernelFns<S, C> {
         hash: u64,
     ) -> bool {
         // SAFETY: as in `contains_batch`.
-        unsafe { (self.insert)(core, store, hash) }
+        unsafe { (self.core.insert)(core, store, hash) }
     }
 
     /// Inserts `hashes` in order.
@@ -155,7 +186,7 @@ impl<S, C: Core> KernelFns<S, C> {
         hashes: &[u64],
     ) {
         // SAFETY: as in `contains_batch`.
-        unsafe { (self.insert_batch)(core, range, hashes) }
+        unsafe { (self.core.insert_batch)(core, range, hashes) }
     }
 }
 
@@ -166,19 +197,22 @@ macro_rules! functions {
         mod $module {
             use super::*;
 
-            pub(super) fn functions<S, C, K, L>() -> KernelFns<S, C>
+            pub(super) fn core_fns<C, K, I>() -> CoreFns<C>
             where
                 C: Core,
                 K: Kernel<C>,
-                L: Lookup<S>,
+                I: Insertion<C>,
             {
-                KernelFns {
-                    contains: contains::<S, L>,
+                CoreFns {
                     contains_batch: contains_batch::<C, K>,
-                    insert: insert::<C, K>,
-                    insert_batch: insert_batch::<C, K>,
-                    structure: PhantomData,
+                    insert: insert::<C, I>,
+                    insert_batch: insert_batch::<C, I>,
                 }
+            }
+
+            pub(super) fn contains_fn<S, L: Lookup<S>>()
+            -> unsafe fn(*const (), u64) -> bool {
+                contains::<S, L>
             }
 
             $features! { enable!
@@ -214,12 +248,12 @@ macro_rules! functions {
                 /// # Safety
                 ///
                 /// The processor has the features.
-                unsafe fn insert<C: Core, K: Kernel<C>>(
+                unsafe fn insert<C: Core, I: Insertion<C>>(
                     core: &C,
                     store: C::Store<'_>,
                     hash: u64,
                 ) -> bool {
-                    K::insert($token, core, store, hash)
+                    I::insert($token, core, store, hash)
                 }
             }
 
@@ -227,12 +261,12 @@ macro_rules! functions {
                 /// # Safety
                 ///
                 /// The processor has the features.
-                unsafe fn insert_batch<C: Core, K: Kernel<C>>(
+                unsafe fn insert_batch<C: Core, I: Insertion<C>>(
                     core: &C,
                     range: C::Range<'_>,
                     hashes: &[u64],
                 ) {
-                    K::insert_batch($token, core, range, hashes);
+                    I::insert_batch($token, core, range, hashes);
                 }
             }
         }
@@ -270,6 +304,14 @@ impl<S, C: Core> Clone for KernelFns<S, C> {
 }
 
 impl<S, C: Core> Copy for KernelFns<S, C> {}
+
+impl<C: Core> Clone for CoreFns<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Core> Copy for CoreFns<C> {}
 
 impl<S, C: Core> core::fmt::Debug for KernelFns<S, C> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -10,7 +10,9 @@ use crate::block::guarded::Division;
 use crate::kernel::pipeline::{
     self, L2_BYTES, LANES, MultiProbe, Probe, Update,
 };
-use crate::kernel::{Backend, Core, Kernel, KernelFns, Lookup};
+use crate::kernel::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+};
 use crate::key::Stream;
 use crate::memory::{NonEmptyBlocks, blocks};
 use crate::overflow::{Overflow, OverflowList, OverflowListView};
@@ -269,9 +271,13 @@ pub(super) fn select<D: AsRef<[u8]>>(
     engine: &Engine,
 ) -> KernelFns<Balanced<D>, Engine> {
     macro_rules! kernel {
-        ($bytes:literal, $tracked:literal) => {
-            KernelFns::new::<Walk<$bytes, $tracked>, Walk<$bytes, $tracked>>()
-        };
+        ($bytes:literal, $tracked:literal) => {{
+            #[inline(never)]
+            fn core_fns() -> CoreFns<Engine> {
+                CoreFns::new::<Walk<$bytes, $tracked>, Walk<$bytes, false>>()
+            }
+            KernelFns::new::<Walk<$bytes, $tracked>>(core_fns())
+        }};
     }
     match (shape.block_bits, engine.is_tracked) {
         (256, false) => kernel!(32, false),
@@ -323,7 +329,9 @@ impl<const BYTES: usize, const TRACKED: bool> Kernel<Engine>
         let view = View::<BYTES, TRACKED>::new(engine, blocks, list);
         pipeline::contains_batch(view, backend, hashes, found);
     }
+}
 
+impl<const BYTES: usize> Insertion<Engine> for Walk<BYTES, false> {
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,

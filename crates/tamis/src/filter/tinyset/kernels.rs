@@ -15,7 +15,9 @@ use crate::block::fingerprint::{
 use crate::kernel::pipeline::{
     self, L3_BYTES, LANES, MultiProbe, Probe, Update,
 };
-use crate::kernel::{Backend, Core, Kernel, KernelFns, Lookup};
+use crate::kernel::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+};
 use crate::memory::{
     BlockSource, BlocksMut, NonEmptyBlocks, UnalignedBlocks, blocks_mut,
 };
@@ -80,7 +82,11 @@ pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
                 type Block<'a> = FastBlock<'a, $bytes, $form, $heads>;
                 if let Some(tables) = Block::tables(geometry.shape) {
                     type Here = Fast<$bytes, $form, $heads>;
-                    let fns = KernelFns::new::<Here, In<Here, M>>();
+                    #[inline(never)]
+                    fn core_fns() -> CoreFns<TinySetCore> {
+                        CoreFns::new::<Here, Here>()
+                    }
+                    let fns = KernelFns::new::<In<Here, M>>(core_fns());
                     return (TinySetCore { geometry, tables }, fns);
                 }
             )*
@@ -92,8 +98,12 @@ pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
         };
     }
     fast_kernels!(blocks);
+    #[inline(never)]
+    fn core_fns() -> CoreFns<TinySetCore> {
+        CoreFns::new::<Reference, Reference>()
+    }
     let tables = BlockTables::UNUSED;
-    let fns = KernelFns::new::<Reference, Reference>();
+    let fns = KernelFns::new::<Reference>(core_fns());
     (TinySetCore { geometry, tables }, fns)
 }
 
@@ -209,7 +219,11 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
             _ => pipeline::contains_batch(view, backend, hashes, found),
         }
     }
+}
 
+impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Insertion<TinySetCore>
+    for Fast<BYTES, F, H>
+{
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,
@@ -747,7 +761,9 @@ impl Kernel<TinySetCore> for Reference {
             *found = view.contains(hash);
         }
     }
+}
 
+impl Insertion<TinySetCore> for Reference {
     fn insert<B: Backend>(
         _: B,
         core: &TinySetCore,
