@@ -1,5 +1,5 @@
-//! The compact form: golden files both ways, damage, refusals; and headers
-//! parsed once.
+//! The compact form: golden files read and written, damage, refusals; and
+//! headers parsed once.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 mod support;

@@ -96,8 +96,8 @@ impl Hint for L1 {
 
 /// Prefetch into the second-level cache.
 ///
-/// A line on its way into the first-level cache occupies one of few fill
-/// buffers, and with all of them taken every other load waits.
+/// A prefetch into the first-level cache occupies one of few fill buffers;
+/// once all are in use, every other load waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct L2;
 

@@ -1,4 +1,4 @@
-//! A Bloom block that knows when it is full.
+//! A Bloom block with a counter and tracking bits.
 //!
 //! ```text
 //! bit 0                 payload_bits                             block_bits

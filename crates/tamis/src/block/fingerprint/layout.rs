@@ -6,8 +6,8 @@ use tamis_theory::tinyset::Block;
 /// The meaning of a block's flag bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// No flag. Entries are only added, and the block is cut for as many
-    /// slots as it has entries.
+    /// No flag. Entries are only added, and the block is cut for its number
+    /// of entries.
     Plain,
     /// One flag, *spilled*: chains have moved to a second level. Such a block
     /// stays cut for `cap` slots; its highest chain bounds the chains that

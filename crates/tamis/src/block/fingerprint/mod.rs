@@ -32,7 +32,7 @@
 //!
 //! A fingerprint is a prefix of the key's *fraction*: the rest of the hash
 //! once the block is chosen, as a binary fraction. Its first bit is the
-//! address bit that a filter of twice as many blocks would use, which makes
+//! address bit that a filter of twice the number of blocks uses, which makes
 //! halving and doubling possible.
 //!
 //! A block that cannot take another entry (an entry needs one bit) is

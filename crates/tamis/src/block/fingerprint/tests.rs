@@ -353,7 +353,7 @@ fn the_fast_block_equals_the_reference() {
                 reversed(form),
             ] {
                 same_in(shape, 5, items, |item, _| first(item));
-                // The other way round, the last chain.
+                // In the opposite order, the last chain.
                 same_in(shape, 5, items, |item, _| item.min(63));
             }
         }

@@ -213,7 +213,7 @@ impl Balanced {
     /// [`insert_hash`](Self::insert_hash) leaves out the few keys that look
     /// present by a false positive (they are found all the same), which
     /// lowers the load by some percent at 8 bits per key and by next to
-    /// nothing above 16. A key inserted twice this way takes two places in
+    /// nothing above 16. A key inserted twice with it takes two places in
     /// the blocks (in the list never); it is still found.
     ///
     /// ```
@@ -475,8 +475,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         (items > 0).then(|| (placed + rest) / items as f64)
     }
 
-    /// What the blocks of each choice do to a non-member: the chance that
-    /// they claim it, and that they let it go on.
+    /// For each choice, the probabilities that its blocks claim an absent
+    /// key, and that the lookup continues with the next choice.
     fn walk(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         (0..self.shape.choices()).map(|choice| {
             let division = self.engine.division(choice);

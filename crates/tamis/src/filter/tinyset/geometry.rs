@@ -70,8 +70,8 @@ impl Geometry {
         Shape::new(block, Form::Plain).with_heads(self.shape.heads)
     }
 
-    /// Block and chain in the second level of what was in this block and
-    /// chain of the first.
+    /// Block and chain in the second level of entries that spill from this
+    /// block and chain of the first.
     #[inline(always)]
     pub(super) fn second_address(&self, block: u64, chain: u32) -> (u64, u32) {
         let chains = u64::from(self.shape.block.chains);

@@ -112,7 +112,7 @@ impl Beside {
         }
     }
 
-    /// By the fast way where there is one, which must be the slow way's.
+    /// Inserts by the fast path, if any, and compares with the reference.
     fn insert(&mut self, chain: u32, fraction: u64) {
         if self.once && self.state.count(chain, fraction) != Some(0) {
             self.keys.push((chain, fraction));
@@ -225,7 +225,7 @@ impl Beside {
         let Self { shape, state, bytes, keys, .. } = self;
         let read = DecodedBlock::read(shape, bytes).unwrap();
         match (&read, state) {
-            // What a block without entries is cut for is not written down.
+            // An empty block does not store the number of slots it is cut for.
             (DecodedBlock::Holding(read), DecodedBlock::Holding(contents))
                 if contents.entries.is_empty() =>
             {
@@ -335,8 +335,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// Damage is noticed or taken for content, but never a panic, and all
-    /// ways to read make the same of it.
+    /// Damaged bytes are an error or decode to entries, never a panic, and
+    /// all kernels agree.
     #[test]
     fn any_bytes_can_be_read(
         shape in shape(),

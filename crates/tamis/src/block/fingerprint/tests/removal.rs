@@ -6,12 +6,12 @@ use super::*;
 
 const ELASTIC: Shape = Shape::new(LINE, Form::Elastic);
 
-/// Which of the entries that match a removal takes.
+/// Choice among the matching entries of a removal.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// The one that knows most: what [`DecodedBlock::remove`] does.
+    /// The longest fingerprint, as in [`DecodedBlock::remove`].
     MostSpecific,
-    /// The first. Wrong, and here to show that the tests would notice.
+    /// The first. Wrong: shows that the tests detect lost keys.
     FirstFound,
 }
 
@@ -80,7 +80,7 @@ impl Churn {
         }
     }
 
-    /// Replaces so many percent of the keys.
+    /// Replaces `percent` percent of the keys.
     fn replace(&mut self, percent: usize) {
         for _ in 0..self.stored.len() * percent / 100 {
             self.insert();
@@ -141,8 +141,8 @@ fn only_the_most_specific_rule_loses_nothing() {
         };
         let churn = after(Rule::MostSpecific);
         assert_eq!(churn.found(false), churn.stored.len(), "load {load}");
-        // Two other rules are known to lose keys; if they did not here, the
-        // line above would say nothing.
+        // Two other rules lose keys, which shows that the assertion above
+        // can fail.
         assert!(churn.found(true) < churn.stored.len(), "load {load}");
         let churn = after(Rule::FirstFound);
         assert!(churn.found(false) < churn.stored.len(), "load {load}");

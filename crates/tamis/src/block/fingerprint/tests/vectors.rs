@@ -1,9 +1,9 @@
-//! Blocks that an independent program has written: the same entries, in
-//! another layout.
+//! Blocks written by an independent program: the same entries, in another
+//! layout.
 
 use super::*;
 
-/// The file says what is in it.
+/// Blocks and their entries; the file's header describes its format.
 const FIXTURE: &str =
     include_str!("../../../../tests/fixtures/tinyset_blocks.txt");
 
@@ -46,7 +46,7 @@ impl Vector {
         self.words[at as usize / 64] >> (at % 64) & 1 == 1
     }
 
-    /// The entries, read as the fixture says and not as this program would.
+    /// Decodes the entries by the fixture's layout.
     fn decode(&self) -> Vec<Entry> {
         let (array, n) = (64, self.entries);
         let (mut base, mut wide) = (448 / n - 1, 448 % n);
@@ -122,7 +122,7 @@ fn one_entry_too_many_saturates() {
     ] {
         let shape = Shape::new(block, form);
         let mut state = DecodedBlock::Holding(Contents::default());
-        // One key again and again is as good as many.
+        // Repeats of one key fill the block like different keys.
         let key = 0x5555 << 48;
         for count in 1..=most {
             state = state.insert(&shape, Entry::new(7, key));
