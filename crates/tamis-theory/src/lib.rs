@@ -46,12 +46,12 @@
 //! | `access_budget` | a | average blocks read per insertion |
 //! | `choices` | d | blocks proposed per key |
 //! | `overflow_fraction` | gamma | share of keys in no block |
-//! | `threshold` | h = k0 | a block below it takes every key |
-//! | `admission` | p | probability that a block at the threshold takes one more |
+//! | `threshold` | h = k0 | a block below it accepts every key |
+//! | `admission` | p | probability that a block at the threshold accepts one more |
 //! | `level_shares` | alpha | share of blocks in each level |
 //! | `block_bits` | B | size of a block |
 //! | `probes` | k | bits set per key |
-//! | `bits_per_key` | beta | memory per key, everything counted |
+//! | `bits_per_key` | beta | memory per key, all parts included |
 //! | `reads_hit` | a | blocks read by a member |
 //! | `reads_miss` | E(P) | blocks read by a non-member |
 #![no_std]
