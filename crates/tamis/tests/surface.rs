@@ -472,6 +472,7 @@ fn shared_filters_are_saved_while_threads_insert() {
     check!(Bloom);
     check!(Blocked);
     check!(Split);
+    check!(TinySet);
     let shared = |items| {
         let builder = Blocked::builder().items(items).fpr(0.01);
         Shared::from(builder.build().unwrap())
@@ -516,4 +517,39 @@ fn windows_survive_the_journey() {
     let [young, _] = window.generations();
     let other = builder.items(501).build().unwrap();
     assert!(Window::from_generations([young.clone(), other]).is_err());
+}
+
+/// A shared TinySet has the blocks of a serial one, for every number of
+/// blocks, block size and mode, and the same answers meanwhile.
+#[test]
+fn shared_tinysets_equal_serial_ones() {
+    let builder = TinySet::builder().fpr(0.01);
+    let builders = [
+        builder,
+        builder.block_bits(256),
+        builder.removable(),
+        builder.repeats(),
+        builder.chains(70),
+        builder.fpr(0.0001).two_level(),
+    ];
+    for builder in builders {
+        for items in [1, 40, 500, 6000] {
+            let builder = builder.items(items);
+            let mut serial = builder.build().unwrap();
+            let shared = Shared::from(builder.build().unwrap());
+            for i in 0..2 * items {
+                let key = key(1 + i % 3, i / 2);
+                assert_eq!(shared.contains(&key), serial.contains(&key));
+                assert_eq!(shared.insert(&key), serial.insert(&key));
+                assert!(shared.contains(&key));
+            }
+            for i in 0..2000 {
+                let key = key(7, i);
+                assert_eq!(shared.contains(&key), serial.contains(&key));
+            }
+            assert_eq!(shared.len(), serial.len());
+            assert!(shared.snapshot().unwrap() == serial);
+            assert!(shared.into_filter() == serial);
+        }
+    }
 }

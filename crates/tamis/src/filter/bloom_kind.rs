@@ -316,6 +316,10 @@ macro_rules! bloom_kind {
                 Self(state.into())
             }
 
+            fn snapshot(state: &Self::State) -> $crate::Result<Self> {
+                state.copy().map(Self)
+            }
+
             fn save_to(&self, path: &std::path::Path) -> $crate::Result<()> {
                 self.save(path)
             }

@@ -18,7 +18,7 @@ use crate::format::Counts;
 use crate::key::{Key, KeyHasher};
 use crate::memory::{Line, Owned};
 
-/// Filters that can be [`Shared`]: the Bloom kinds. Sealed.
+/// Filters that can be [`Shared`]: the Bloom kinds and `TinySet`. Sealed.
 ///
 /// ```
 /// use tamis::{Shareable, Shared};
@@ -27,7 +27,7 @@ use crate::memory::{Line, Owned};
 /// }
 /// ```
 pub trait Shareable: Filter + Sized + sealed::Sealed {
-    /// The filter with atomic blocks.
+    /// The filter with atomic or locked blocks.
     #[doc(hidden)]
     type State: SharedState;
 
@@ -36,6 +36,9 @@ pub trait Shareable: Filter + Sized + sealed::Sealed {
 
     #[doc(hidden)]
     fn from_shared(state: Self::State) -> Self;
+
+    #[doc(hidden)]
+    fn snapshot(state: &Self::State) -> Result<Self>;
 
     #[doc(hidden)]
     fn save_to(&self, path: &std::path::Path) -> Result<()>;
@@ -48,7 +51,6 @@ pub trait SharedState: Send + Sync + Sized {
     fn capacity(&self) -> u64;
     fn insert_hash(&self, hash: u64) -> bool;
     fn contains_hash(&self, hash: u64) -> bool;
-    fn copy(&self) -> Result<Self>;
     fn merge_from(&self, other: &Self) -> Result<()>;
 }
 
@@ -59,6 +61,10 @@ pub trait SharedState: Send + Sync + Sized {
 /// OR. A lookup that happens after an insertion returned finds its key; one
 /// that races with the insertion may not. The bits end up the same as those
 /// of a serial build, in every order.
+///
+/// A `TinySet` has 64 locks, each over a range of blocks, and is copied when
+/// it is shared and when it is taken back. A TinySet of two levels has one
+/// lock.
 ///
 /// [`insert_parallel`](crate::Blocked::insert_parallel) is faster for keys
 /// that are all there already: it needs no atomic operations.
@@ -90,7 +96,7 @@ pub trait SharedState: Send + Sync + Sized {
 pub struct Shared<F: Shareable>(F::State);
 
 impl<F: Shareable> From<F> for Shared<F> {
-    /// Without copying.
+    /// Without copying, except for a `TinySet`.
     fn from(filter: F) -> Self {
         Self(filter.into_shared())
     }
@@ -107,9 +113,10 @@ impl<F: Shareable> Shared<F> {
     /// Inserts `key`. `true` if this call added something that was not
     /// there.
     ///
-    /// Two threads that insert the same key at the same time can both get
-    /// `true`: each set a part of its bits. One of them always gets `true`
-    /// for a key that was certainly not there.
+    /// Two threads that insert the same key at the same time into a Bloom
+    /// kind can both get `true`: each set a part of its bits. One of them
+    /// always gets `true` for a key that was certainly not there. In a
+    /// `TinySet` exactly one of them does.
     ///
     /// ```
     /// use tamis::{Bloom, Shared};
@@ -324,10 +331,10 @@ impl<F: Shareable> Shared<F> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn snapshot(&self) -> Result<F> {
-        self.0.copy().map(F::from_shared)
+        F::snapshot(&self.0)
     }
 
-    /// The filter, when all threads are done; without copying.
+    /// The filter, when all threads are done. The Bloom kinds do not copy.
     ///
     /// ```
     /// use tamis::{Bloom, Shared};
@@ -455,24 +462,6 @@ impl<L: Layout> SharedState for AtomicBits<L> {
         })
     }
 
-    fn copy(&self) -> Result<Self> {
-        let mut data = Owned::zeroed(self.bytes as u64)?;
-        let mut ones = 0;
-        for (to, from) in data.lines_mut().iter_mut().zip(&self.lines) {
-            for (to, from) in to.0.chunks_exact_mut(8).zip(&from.0) {
-                let word = from.load(Ordering::Acquire);
-                ones |= word;
-                to.copy_from_slice(&word.to_ne_bytes());
-            }
-        }
-        // After the words: every insertion whose bits are in the copy is
-        // counted. A key counted before its first bit does not count alone.
-        let items = if ones == 0 { 0 } else { self.len() };
-        let counts = Counts { items, ..self.counts };
-        let Self { layout, hasher, .. } = *self;
-        Ok(BitFilter::with_data(layout, hasher, counts, data).into())
-    }
-
     fn merge_from(&self, other: &Self) -> Result<()> {
         must_match_layout(
             (&self.hasher, &self.layout),
@@ -490,6 +479,25 @@ impl<L: Layout> SharedState for AtomicBits<L> {
 }
 
 impl<L: Layout> AtomicBits<L> {
+    /// A copy of the filter, while other threads insert.
+    pub(super) fn copy(&self) -> Result<BitFilter<L>> {
+        let mut data = Owned::zeroed(self.bytes as u64)?;
+        let mut ones = 0;
+        for (to, from) in data.lines_mut().iter_mut().zip(&self.lines) {
+            for (to, from) in to.0.chunks_exact_mut(8).zip(&from.0) {
+                let word = from.load(Ordering::Acquire);
+                ones |= word;
+                to.copy_from_slice(&word.to_ne_bytes());
+            }
+        }
+        // After the words: every insertion whose bits are in the copy is
+        // counted. A key counted before its first bit does not count alone.
+        let items = if ones == 0 { 0 } else { self.len() };
+        let counts = Counts { items, ..self.counts };
+        let Self { layout, hasher, .. } = *self;
+        Ok(BitFilter::with_data(layout, hasher, counts, data))
+    }
+
     /// The words of a block: all of a line, or half of one.
     #[inline(always)]
     fn block<const BYTES: usize>(&self, block: u64) -> &[AtomicU64] {

@@ -4,6 +4,8 @@ mod builder;
 mod geometry;
 mod kernels;
 mod loads;
+#[cfg(feature = "std")]
+mod sharded;
 mod window;
 
 pub use loads::{LoadHistogram, Stored};
@@ -357,25 +359,9 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     }
 
     fn must_match<E>(&self, other: &TinySet<E>) -> Result<()> {
-        let fields = |geometry: &Geometry| {
-            let block = geometry.shape.block;
-            let form = match geometry.shape.form {
-                Form::Elastic => 1,
-                _ => 0,
-            };
-            [
-                ("blocks", geometry.blocks),
-                ("block bits", block.block_bits.into()),
-                ("chains", block.chains.into()),
-                ("remainder bits", block.remainder_bits.into()),
-                ("elastic form", form),
-                ("removable mode", geometry.removable.into()),
-                ("repeats", geometry.repeats.into()),
-            ]
-        };
-        must_match(
-            (&self.hasher, &fields(&self.core.geometry)),
-            (&other.hasher, &fields(&other.core.geometry)),
+        match_settings(
+            (&self.hasher, &self.core.geometry),
+            (&other.hasher, &other.core.geometry),
         )
     }
 
@@ -456,6 +442,29 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     ) -> impl Iterator<Item = DecodedBlock> + 'a {
         self.states().flat_map(|state| state.split(shape))
     }
+}
+
+/// Compares two filters; the error names the first field that differs.
+fn match_settings(
+    (hasher, geometry): (&KeyHasher, &Geometry),
+    (other_hasher, other_geometry): (&KeyHasher, &Geometry),
+) -> Result<()> {
+    let fields = |geometry: &Geometry| {
+        let block = geometry.shape.block;
+        [
+            ("blocks", geometry.blocks),
+            ("block bits", block.block_bits.into()),
+            ("chains", block.chains.into()),
+            ("remainder bits", block.remainder_bits.into()),
+            ("elastic form", (geometry.shape.form == Form::Elastic).into()),
+            ("removable mode", geometry.removable.into()),
+            ("repeats", geometry.repeats.into()),
+        ]
+    };
+    must_match(
+        (hasher, &fields(geometry)),
+        (other_hasher, &fields(other_geometry)),
+    )
 }
 
 impl<D: AsRef<[u8]>> Filter for TinySet<D> {

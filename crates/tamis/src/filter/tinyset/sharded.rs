@@ -1,0 +1,188 @@
+//! A TinySet behind locks, each of which guards a range of blocks.
+
+use alloc::vec::Vec;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::TinySet;
+use super::kernels::{self, TinySetCore, TinySetFns};
+use crate::block::fingerprint::DecodedBlock;
+use crate::error::Result;
+use crate::filter::shared::{Shareable, SharedState};
+use crate::format::Counts;
+use crate::key::KeyHasher;
+use crate::memory::{BlocksMut, Owned, WholeBuffer};
+use crate::placement::address;
+
+/// Locks of a filter with at least as many blocks: enough that 16 threads
+/// rarely meet, few enough that `len` and `snapshot` visit them all.
+const SHARDS: u64 = 64;
+
+/// Bits of a hash that choose the chain. Neither the block nor a fingerprint
+/// depends on them.
+const CHAIN_BITS: u64 = 0xffff;
+
+/// The blocks of a range, and the keys inserted since the filter is shared.
+struct Shard {
+    added: u64,
+    blocks: Owned,
+}
+
+/// A TinySet with one lock for every range of `per_shard` blocks; a single
+/// lock if it has two levels, since a key that spills reaches any block of
+/// the second.
+pub struct Sharded {
+    core: TinySetCore,
+    fns: TinySetFns<Owned>,
+    /// The kernel of a filter of one block, for lookups in a shard.
+    one: (TinySetCore, TinySetFns<Owned>),
+    hasher: KeyHasher,
+    counts: Counts,
+    per_shard: u64,
+    shards: Vec<Mutex<Shard>>,
+}
+
+impl Sharded {
+    fn new(filter: &TinySet) -> Self {
+        let TinySet { core, fns, hasher, counts, .. } = *filter;
+        let geometry = core.geometry;
+        let blocks = filter.block_count();
+        let per_shard = match geometry.second {
+            0 => blocks.div_ceil(SHARDS),
+            _ => blocks,
+        };
+        // Blocks are in memory, so their offsets fit a usize.
+        let bytes = per_shard as usize * geometry.shape.bytes();
+        let shards = filter.blocks().chunks(bytes).map(|range| {
+            let blocks = Owned::copy_of(range).unwrap_or_else(|_| {
+                std::alloc::handle_alloc_error(core::alloc::Layout::for_value(
+                    range,
+                ))
+            });
+            Mutex::new(Shard { added: 0, blocks })
+        });
+        let one = super::Geometry { blocks: 1, ..geometry };
+        let one = kernels::select::<_, WholeBuffer>(one);
+        let shards = shards.collect();
+        Self { core, fns, one, hasher, counts, per_shard, shards }
+    }
+
+    /// All blocks and counts, each shard at one moment.
+    fn collect(&self) -> Result<TinySet> {
+        let geometry = self.core.geometry;
+        let mut filter =
+            TinySet::with_geometry(geometry, self.hasher, self.counts)?;
+        let bytes = self.per_shard as usize * geometry.shape.bytes();
+        let ranges = filter.data.as_mut().chunks_mut(bytes);
+        let mut items = self.counts.items;
+        for (range, shard) in ranges.zip(&self.shards) {
+            let shard = lock(shard);
+            range.copy_from_slice(shard.blocks.as_ref());
+            items = items.saturating_add(shard.added);
+        }
+        filter.counts.items = items;
+        Ok(filter)
+    }
+
+    /// The shard of a key and its first block.
+    fn shard(&self, hash: u64) -> (MutexGuard<'_, Shard>, u64) {
+        let (block, _) = address(hash, self.core.geometry.blocks);
+        let shard = block / self.per_shard;
+        (lock(&self.shards[shard as usize]), shard * self.per_shard)
+    }
+}
+
+/// A panic in another thread leaves whole blocks: insertions write a block
+/// at once.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedState for Sharded {
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    fn len(&self) -> u64 {
+        self.shards.iter().fold(self.counts.items, |sum, shard| {
+            sum.saturating_add(lock(shard).added)
+        })
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counts.design_items
+    }
+
+    fn insert_hash(&self, hash: u64) -> bool {
+        let (mut shard, first) = self.shard(hash);
+        shard.added = shard.added.saturating_add(1);
+        let bytes = shard.blocks.as_mut();
+        self.fns.insert(&self.core, BlocksMut { first, bytes }, hash)
+    }
+
+    /// In one level, looks the key up in its block alone: a filter of one
+    /// block, in which the hash is the fraction with the chain's bits.
+    fn contains_hash(&self, hash: u64) -> bool {
+        let (shard, first) = self.shard(hash);
+        let bytes = shard.blocks.as_ref();
+        let mut found = [false];
+        let geometry = &self.core.geometry;
+        if geometry.second > 0 {
+            self.fns.contains_batch(&self.core, bytes, &[hash], &mut found);
+        } else {
+            let (block, fraction) = address(hash, geometry.blocks);
+            let block = &bytes[geometry.place(block - first)];
+            let hash = fraction & !CHAIN_BITS | hash & CHAIN_BITS;
+            let (core, fns) = &self.one;
+            fns.contains_batch(core, block, &[hash], &mut found);
+        }
+        found[0]
+    }
+
+    fn merge_from(&self, other: &Self) -> Result<()> {
+        super::match_settings(
+            (&self.hasher, &self.core.geometry),
+            (&other.hasher, &other.core.geometry),
+        )?;
+        // A copy: locking shards of both at once could deadlock.
+        let other = other.collect()?;
+        other.one_level("merge")?;
+        let super::Geometry { shape, repeats, .. } = self.core.geometry;
+        let bytes = shape.bytes();
+        for (number, shard) in (0..).zip(&self.shards) {
+            let first: u64 = number * self.per_shard;
+            let mut shard = lock(shard);
+            let blocks = shard.blocks.as_mut().chunks_exact_mut(bytes);
+            for (block, ours) in (first..).zip(blocks) {
+                DecodedBlock::read_or_saturated(&shape, ours)
+                    .merge(other.state(block), &shape, !repeats)
+                    .write(&shape, ours);
+            }
+            if number == 0 {
+                shard.added = shard.added.saturating_add(other.counts.items);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shareable for TinySet {
+    type State = Sharded;
+
+    fn into_shared(self) -> Sharded {
+        Sharded::new(&self)
+    }
+
+    fn from_shared(state: Sharded) -> Self {
+        state.collect().unwrap_or_else(|_| {
+            std::alloc::handle_alloc_error(core::alloc::Layout::new::<u64>())
+        })
+    }
+
+    fn snapshot(state: &Sharded) -> Result<Self> {
+        state.collect()
+    }
+
+    fn save_to(&self, path: &std::path::Path) -> Result<()> {
+        self.save(path)
+    }
+}
