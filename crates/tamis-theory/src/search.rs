@@ -3,7 +3,10 @@
 //! For a fixed number of probes the false-positive rate falls as memory
 //! grows, and Jensen's inequality gives a lower bound that costs one
 //! exponential: filling every block to its average is the best any block
-//! could do. The bound orders the candidates and discards most of them.
+//! could do. The number of probes with the least bound is where a descent
+//! to the best number begins.
+
+use alloc::vec::Vec;
 
 use crate::check::{MAX_BITS_PER_KEY, MIN_BITS_PER_KEY};
 use crate::{Error, MAX_PROBES, Prediction, Result};
@@ -12,7 +15,7 @@ use crate::{Error, MAX_PROBES, Prediction, Result};
 pub(crate) trait Family {
     /// Fewest probes that make sense.
     const MIN_PROBES: u32 = 1;
-    /// What it takes to evaluate one number of probes at any memory from
+    /// Table for one number of probes at any memory from
     /// `least_bits_per_key` up.
     type Table;
     /// Throws per key into distinct cells, the `k` of the averaged block.
@@ -40,62 +43,74 @@ fn least_bits(effective: f64, probes: u32, target: f64) -> f64 {
     effective / -libm::log1p(-fill)
 }
 
-/// Candidate numbers of probes, the most promising first.
-fn by_promise(min: u32, promise: impl Fn(u32) -> f64) -> [(f64, u32); 32] {
-    let mut all = core::array::from_fn(|i| {
-        let probes = i as u32 + 1;
-        let promise =
-            if probes < min { f64::INFINITY } else { promise(probes) };
-        (promise, probes)
-    });
-    all.sort_by(|a: &(f64, u32), b| a.0.total_cmp(&b.0));
-    all
+/// The number of probes with the least bound.
+fn most_promising(min: u32, bound: impl Fn(u32) -> f64) -> u32 {
+    let all = (min..=MAX_PROBES).map(|probes| (bound(probes), probes));
+    let least = all.min_by(|x, y| x.0.total_cmp(&y.0));
+    least.map_or(min, |(_, probes)| probes)
 }
 
+/// The best number of probes.
 pub(crate) fn best<F: Family>(family: &F, bits_per_key: f64) -> Prediction {
-    let order = by_promise(F::MIN_PROBES, |probes| {
+    let start = most_promising(F::MIN_PROBES, |probes| {
         least_fpr(family.effective_probes(probes), probes, bits_per_key)
     });
-    let evaluate = |probes| {
+    best_near(family, bits_per_key, start)
+}
+
+/// The best number of probes, from a guess.
+///
+/// The rate has one valley over the probes, so that a descent finds it in
+/// about eight predictions.
+fn best_near<F: Family>(
+    family: &F,
+    bits_per_key: f64,
+    start: u32,
+) -> Prediction {
+    let at = |probes| {
         let table = family.table(probes, bits_per_key);
         family.predict(&table, probes, bits_per_key)
     };
-    let mut best = evaluate(order[0].1);
-    for (promise, probes) in &order[1..] {
-        // Rounding may put the bound a hair above the truth.
-        if *promise > best.fpr * (1.0 + 1e-9) {
-            break;
-        }
-        let other = evaluate(*probes);
-        if other.fpr < best.fpr {
-            best = other;
-        }
-    }
-    best
+    let range = (F::MIN_PROBES, MAX_PROBES);
+    at(lowest(start, range, 2, |probes| at(probes).fpr))
 }
 
+/// The smallest memory that reaches a rate with any number of probes.
+///
+/// Alternates between the memory for some probes and the best probes for
+/// that memory. Both fall, and at the end no other number of probes reaches
+/// the rate with as little.
 pub(crate) fn for_fpr<F: Family>(
     family: &F,
     target: f64,
 ) -> Result<Prediction> {
-    let order = by_promise(F::MIN_PROBES, |probes| {
+    const ROUNDS: usize = 32;
+    let least = |probes: u32| {
         least_bits(family.effective_probes(probes), probes, target)
-    });
+    };
+    // The bound is too low, by a tenth for blocks of 512 bits.
+    let start = most_promising(F::MIN_PROBES, least);
+    let guess = (1.1 * least(start)).clamp(MIN_BITS_PER_KEY, MAX_BITS_PER_KEY);
+    let mut probes = best(family, guess).probes;
     let mut found: Option<Prediction> = None;
-    let mut limit = MAX_BITS_PER_KEY;
-    for (promise, probes) in order {
-        if promise >= limit {
-            break;
-        }
-        let low = (promise * (1.0 - 1e-9)).max(MIN_BITS_PER_KEY);
+    for _ in 0..ROUNDS {
+        let low = least(probes) * (1.0 - 1e-9);
+        let low = low.clamp(MIN_BITS_PER_KEY, MAX_BITS_PER_KEY);
         let table = family.table(probes, low);
         let at = |bits| family.predict(&table, probes, bits);
+        let limit = found.map_or(MAX_BITS_PER_KEY, |found| found.bits_per_key);
         let ceiling = at(limit);
         if ceiling.fpr <= target {
-            let better = falling(at, low, ceiling, target);
-            limit = better.bits_per_key;
-            found = Some(better);
+            found = Some(falling(at, low, ceiling, target));
+        } else if found.is_none() && limit < MAX_BITS_PER_KEY {
+            break;
         }
+        let bits = found.map_or(MAX_BITS_PER_KEY, |found| found.bits_per_key);
+        let better = best_near(family, bits, probes);
+        if better.probes == probes || better.fpr > target {
+            break;
+        }
+        probes = better.probes;
     }
     found.ok_or_else(|| {
         let best = best(family, MAX_BITS_PER_KEY);
@@ -175,4 +190,60 @@ pub(crate) fn distinct_cells(block_bits: u32, probes: u32) -> f64 {
     -bits * libm::expm1(f64::from(probes) * libm::log1p(-1.0 / bits))
 }
 
-const _: () = assert!(MAX_PROBES == 32, "by_promise lists 32 candidates");
+/// A point must be lower by this much to be worth a step.
+const EVEN: f64 = 1.0 - 1e-6;
+
+/// Where `f` is least in `low..=high`, from `start` in strides that begin
+/// with `stride`, grow while they succeed and shrink while they do not. `f`
+/// is called once per point.
+pub(crate) fn lowest(
+    start: u32,
+    (low, high): (u32, u32),
+    stride: u32,
+    mut f: impl FnMut(u32) -> f64,
+) -> u32 {
+    let mut values: Vec<(u32, f64)> = Vec::new();
+    let mut at = |x: u32| -> f64 {
+        if let Some((_, value)) = values.iter().find(|(y, _)| *y == x) {
+            return *value;
+        }
+        let value = f(x);
+        values.push((x, value));
+        value
+    };
+    let mut x = start.clamp(low, high);
+    let mut stride = stride;
+    while stride > 0 {
+        let up = x.saturating_add(stride).min(high);
+        let down = x.saturating_sub(stride).max(low);
+        let better = EVEN * at(x);
+        if at(up) < better {
+            (x, stride) = (up, 2 * stride);
+        } else if at(down) < better {
+            (x, stride) = (down, 2 * stride);
+        } else {
+            stride /= 2;
+        }
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descent_finds_the_bottom_of_a_valley() {
+        for bottom in [0u32, 1, 7, 99, 100] {
+            for (start, stride) in [(0, 1), (50, 8), (100, 2)] {
+                let mut calls = 0;
+                let found = lowest(start, (0, 100), stride, |x: u32| {
+                    calls += 1;
+                    1.0 + f64::from(x.abs_diff(bottom))
+                });
+                assert_eq!(found, bottom);
+                assert!(calls < 24, "{calls}");
+            }
+        }
+    }
+}

@@ -216,16 +216,14 @@ fn refuses(s: f64, h: usize, p: f64) -> f64 {
         chance *= s / n as f64;
         still *= stay;
     }
-    let (mut chance, mut n) = (first, start);
-    // Beyond `long` the power (1-p)^n is below SMALL.
-    let long = h as f64 + libm::log(SMALL) / libm::log(stay.min(0.999_999));
+    let (mut chance, mut n, mut still) = (first, start, from);
     while n > h && chance > SMALL * sum {
         chance *= n as f64 / s;
         n -= 1;
-        let still = if n as f64 > long {
-            0.0
-        } else {
-            libm::pow(stay, (n - h) as f64)
+        // (1-p)^(n-h); dividing is exact enough unless it underflowed.
+        still = match still > f64::MIN_POSITIVE {
+            true => still / stay,
+            false => libm::pow(stay, (n - h) as f64),
         };
         sum += chance * (1.0 - p * still);
     }

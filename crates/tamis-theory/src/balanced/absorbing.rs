@@ -2,8 +2,8 @@
 //!
 //! All levels but the last refuse, at a number of keys or at a number of set
 //! bits; the last never does, so that it needs neither counter nor tracking
-//! bits and ends every lookup. Refusing by set bits balances what the rate
-//! depends on, and needs no counter anywhere.
+//! bits and ends every lookup. Refusing by set bits balances the
+//! quantity that the rate depends on, and needs no counter.
 //!
 //! ```
 //! use tamis_theory::balanced::absorbing::{Refuse, predict};
@@ -16,10 +16,12 @@
 
 use alloc::vec::Vec;
 
-use super::{Refuser, Stage, Walk, bits_to_count, payload_bits, refuser};
+use super::refuser::{self, Weights};
+use super::{Refuser, Stage, Walk, bits_to_count, payload_bits};
 use crate::{Prediction, Result, blocked, check, poisson::Poisson};
 
-/// When a block of any level but the last refuses a key, and what tells it.
+/// When a block of any level but the last refuses a key, and the state that
+/// decides it.
 ///
 /// ```
 /// use tamis_theory::balanced::absorbing::{Refuse, predict};
@@ -44,7 +46,7 @@ pub enum Refuse {
     Popcount(u32),
 }
 
-/// What a filter without a list is predicted to do.
+/// Prediction for a filter without a list.
 ///
 /// ```
 /// use tamis_theory::balanced::absorbing::{Refuse, predict};
@@ -57,8 +59,8 @@ pub enum Refuse {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Absorbing {
-    /// What it does. `reads_hit` is also the average number of blocks read
-    /// per insertion.
+    /// Rates and reads. `reads_hit` is also the average number of blocks
+    /// read per insertion.
     pub prediction: Prediction,
     /// Keys that arrive at each block, by level.
     pub arrivals: Vec<f64>,
@@ -119,6 +121,15 @@ pub fn predict(
     let (mut reaching, mut reads_hit) = (1.0, 0.0);
     let (mut arrivals, mut refused) = (Vec::new(), Vec::new());
     let mut stages = Vec::with_capacity(shares.len());
+    let refuser = |most: usize| match refuse {
+        Refuse::Counter(h) | Refuse::BuildCounter(h) => {
+            Refuser::at_load(payload_bits, probes, h as usize)
+        }
+        Refuse::Popcount(set_bits) => {
+            Refuser::at_popcount(payload_bits, probes, set_bits, most)
+        }
+    };
+    let mut table: Option<(usize, Refuser)> = None;
     for (level, share) in shares.iter().enumerate() {
         let mean = check::arrivals(load * reaching / share)?;
         arrivals.push(mean);
@@ -132,16 +143,15 @@ pub fn predict(
         }
         let poisson = Poisson::new(mean);
         let most = poisson.chances().len();
-        let block = match refuse {
-            Refuse::Counter(h) | Refuse::BuildCounter(h) => {
-                Refuser::at_load(payload_bits, probes, h as usize)
-            }
-            Refuse::Popcount(set_bits) => {
-                Refuser::at_popcount(payload_bits, probes, set_bits, most)
-            }
-        };
-        let marks = refuser::marks(&poisson, tracking_bits);
-        let outcome = block.outcome(&poisson, &marks);
+        // Levels of about the same load share one table.
+        let (covered, block) = table
+            .take()
+            .filter(|(keys, _)| *keys >= most)
+            .unwrap_or_else(|| (most + most / 16, refuser(most + most / 16)));
+        let marks =
+            refuser::marks(poisson.tails(), tracking_bits, block.first());
+        let outcome = block.outcome(&Weights::new(&poisson, &marks));
+        table = Some((covered, block));
         stages.push(Stage {
             maybe: outcome.maybe,
             go_on: outcome.go_on,

@@ -1,8 +1,8 @@
 //! Balanced filters whose refused keys go to an overflow list.
 //!
-//! As in section 9.1 of the paper, with what it leaves out. A block of
-//! `block_bits` spends ceil(log2(k0+2)) of them on its counter and as many
-//! as the lookup asks for on tracking. A non-member goes on past a block
+//! As in section 9.1 of the paper, which leaves out counters and reads. A
+//! block of `block_bits` spends ceil(log2(k0+2)) bits on its counter, and
+//! the bits of [`Lookup::Tracking`] on tracking. A non-member goes on past a block
 //! with chance F and reads E(P) = 1+F+...+F^(d-1) of them, which the paper
 //! never states. `bits_per_key` counts the blocks, not the list: an entry of
 //! 64 bits per listed key adds 0.32 bits per key at an overflow of 0.5 %.
@@ -16,11 +16,11 @@
 //! # Ok::<(), tamis_theory::Error>(())
 //! ```
 
-use super::{Lookup, Stage, Walk, bits_to_count, payload_bits};
+use super::{Lookup, Stage, Walk, best_probes, bits_to_count, payload_bits};
 use crate::single::Refusal;
 use crate::{
-    Distribution, MAX_PROBES, Prediction, Result, block, blocked, check,
-    multilevel, sequential, single,
+    Distribution, Prediction, Result, block, blocked, check, multilevel,
+    sequential, single,
 };
 
 /// Which scheme places the keys, at the boundary of its optimality region.
@@ -56,7 +56,7 @@ pub enum Scheme {
     },
 }
 
-/// What a filter with a list is predicted to do.
+/// Prediction for a filter with a list.
 ///
 /// ```
 /// use tamis_theory::balanced::{Lookup, list};
@@ -71,13 +71,13 @@ pub enum Scheme {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// What a lookup that stops at the first "maybe" does.
+    /// Rates and reads of a lookup that stops at the first "maybe".
     pub prediction: Prediction,
     /// Chance that a non-member consults the list.
     pub list_reads: f64,
-    /// The paper's sums, E(P) and E(P) FPR: what a lookup would do that
-    /// went on past a full block even if the block said "maybe". The
-    /// difference matters below 10 bits per key.
+    /// The paper's sums, E(P) and E(P) FPR, of a lookup that continues past
+    /// a full block even after a "maybe". The difference matters below 10
+    /// bits per key.
     pub summed: Prediction,
     /// Chance that such a lookup consults the list.
     pub summed_list_reads: f64,
@@ -139,14 +139,9 @@ pub fn best(
     lookup: Lookup,
 ) -> Result<Listed> {
     let design = Design::new(block_bits, bits_per_key, scheme, lookup)?;
-    let mut best = design.predict(1)?;
-    for probes in 2..=MAX_PROBES {
-        let other = design.predict(probes)?;
-        if other.prediction.fpr < best.prediction.fpr {
-            best = other;
-        }
-    }
-    Ok(best)
+    design.predict(best_probes(bits_per_key, |probes| {
+        Ok(design.predict(probes)?.prediction.fpr)
+    })?)
 }
 
 struct Design {
@@ -265,8 +260,8 @@ impl Design {
         })
     }
 
-    /// Without a threshold there is nothing to count or to track: it is a
-    /// blocked filter.
+    /// A blocked filter: without a threshold a block needs neither counter
+    /// nor tracking bits.
     fn never_refuses(&self, probes: u32) -> Result<Listed> {
         let (bits, beta) = (self.block_bits, self.bits_per_key);
         let prediction = blocked::predict(bits, beta, probes)?;

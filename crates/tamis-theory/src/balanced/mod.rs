@@ -2,16 +2,17 @@
 //!
 //! A key goes into the first of its blocks that takes it, and a lookup
 //! follows the same path until it finds the key or a block that cannot have
-//! refused it. What happens to a key that every block refused makes the
-//! difference between the three modules:
+//! refused it. The modules differ in the place of a key that every block
+//! refused:
 //!
 //! * [`list`]: it goes to an overflow list, as in the paper;
 //! * [`returned`]: it goes into one of its blocks after all;
-//! * [`absorbing`]: there is none, the last level takes everything.
+//! * [`absorbing`]: no such key, the last level takes every key.
 //!
-//! A member reads as many blocks as its insertion did, a non-member as many
-//! as happen to be full: 2.1 to 2.9 at 1.2 reads per member and three levels,
-//! a number the paper leaves out. [`Lookup`] says how to lower it.
+//! A member reads the blocks that its insertion read. A non-member reads
+//! until a block is not full: 2.1 to 2.9 blocks at 1.2 reads per member and
+//! three levels, a number the paper leaves out. [`Lookup`] lists the methods
+//! to lower it.
 //!
 //! ```
 //! use tamis_theory::balanced::{Lookup, list};
@@ -92,4 +93,22 @@ pub(crate) fn payload_bits(
 /// Bits that count 0, 1, .. `most`.
 pub(crate) fn bits_to_count(most: u32) -> u32 {
     u32::BITS - most.leading_zeros()
+}
+
+/// The number of probes with the least rate: one valley, which begins below
+/// the standard filter's `bits_per_key` ln 2.
+pub(crate) fn best_probes(
+    bits_per_key: f64,
+    mut fpr: impl FnMut(u32) -> crate::Result<f64>,
+) -> crate::Result<u32> {
+    let start = libm::round(0.6 * bits_per_key) as u32;
+    let mut failed = None;
+    let range = (1, crate::MAX_PROBES);
+    let probes = crate::search::lowest(start, range, 2, |probes| {
+        fpr(probes).unwrap_or_else(|error| {
+            failed = Some(error);
+            f64::INFINITY
+        })
+    });
+    failed.map_or(Ok(probes), Err)
 }

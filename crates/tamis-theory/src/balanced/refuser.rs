@@ -2,7 +2,7 @@
 //!
 //! Whether the point is a number of keys or a number of set bits, all that
 //! matters is, for each i, the chance that the block becomes full with its
-//! i-th key and how likely it then says "maybe". The arrivals come in as
+//! i-th key and its false-positive rate then. The arrivals come in as
 //! weights, so that one table serves every load.
 
 use alloc::vec::Vec;
@@ -23,16 +23,16 @@ pub(crate) struct Refuser {
     filled: Vec<f64>,
 }
 
-/// What it does at a given load.
+/// Rates and refusals at a given load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
-    /// Chance that it says "maybe".
+    /// Chance that it answers "maybe".
     pub(crate) maybe: f64,
     /// Keys refused per block.
     pub(crate) refused: f64,
-    /// Chance that a lookup would go on whatever it says.
+    /// Chance that a lookup may not stop here, whatever the answer.
     pub(crate) go_on: f64,
-    /// Chance that it says "no" and the lookup goes on.
+    /// Chance that it answers "no" and the lookup goes on.
     pub(crate) passed: f64,
 }
 
@@ -61,38 +61,25 @@ impl Refuser {
         set_bits: u32,
         most: usize,
     ) -> Self {
-        let chain = PopcountChain::new(bits, probes);
-        let mut all = chain.refusers(&[set_bits], most);
-        all.pop().unwrap_or(Refuser {
-            open: Vec::new(),
-            first: 0,
-            fills: Vec::new(),
-            filled: Vec::new(),
-        })
+        let highest = set_bits;
+        PopcountChain::new(bits, probes, highest, most, NOTHING)
+            .refuser(set_bits)
     }
 
-    /// Drops the numbers of keys that never fill a block.
-    fn trim(&mut self, nothing: f64) {
-        let never = self.fills.iter().take_while(|f| **f < nothing).count();
-        self.fills.drain(..never);
-        self.filled.drain(..never);
-        self.first += never;
+    /// The fewest keys that fill the block.
+    pub(crate) fn first(&self) -> usize {
+        self.first
     }
 
-    /// The outcome with given arrivals. `marks[i]` is the chance that a
-    /// block that became full with its i-th key makes a lookup go on.
-    pub(crate) fn outcome(
-        &self,
-        arrivals: &Poisson,
-        marks: &[f64],
-    ) -> Outcome {
+    /// The outcome with given arrivals.
+    pub(crate) fn outcome(&self, arrivals: &Weights<'_>) -> Outcome {
         let from = |all: &'_ [f64]| -> usize { self.first.min(all.len()) };
-        let tails = &arrivals.tails()[from(arrivals.tails())..];
-        let excesses = &arrivals.excesses()[from(arrivals.excesses())..];
-        let marks = &marks[from(marks)..];
+        let tails = &arrivals.tails[from(arrivals.tails)..];
+        let excesses = &arrivals.excesses[from(arrivals.excesses)..];
+        let marks = &arrivals.marks[from(arrivals.marks)..];
         let go_on = dot(&self.fills, marks);
         Outcome {
-            maybe: dot(&self.open, arrivals.chances())
+            maybe: dot(&self.open, arrivals.chances)
                 + dot(&self.filled, tails),
             refused: dot(&self.fills, excesses),
             go_on,
@@ -101,11 +88,42 @@ impl Refuser {
     }
 }
 
+/// The arrivals N at a block, by number of keys i.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    /// P(N = i).
+    pub(crate) chances: &'a [f64],
+    /// P(N >= i).
+    pub(crate) tails: &'a [f64],
+    /// E(N-i)^+.
+    pub(crate) excesses: &'a [f64],
+    /// Chance that a block that became full with its i-th key makes a
+    /// lookup go on: [`marks`].
+    pub(crate) marks: &'a [f64],
+}
+
+impl<'a> Weights<'a> {
+    pub(crate) fn new(arrivals: &'a Poisson, marks: &'a [f64]) -> Self {
+        Weights {
+            chances: arrivals.chances(),
+            tails: arrivals.tails(),
+            excesses: arrivals.excesses(),
+            marks,
+        }
+    }
+}
+
 /// The chances that a block which became full with its i-th key makes a
-/// lookup go on: if it is full at all without tracking bits, if some refused
-/// key marked the lookup's class with them.
-pub(crate) fn marks(arrivals: &Poisson, tracking_bits: u32) -> Vec<f64> {
-    let tails = arrivals.tails();
+/// lookup go on, from the chances `tails[i]` of at least i arrivals.
+///
+/// Without tracking bits a lookup goes on past every full block; with them
+/// only if a refused key marked the lookup's class. Entries before `first`
+/// are left at zero.
+pub(crate) fn marks(
+    tails: &[f64],
+    tracking_bits: u32,
+    first: usize,
+) -> Vec<f64> {
     if tracking_bits == 0 {
         return tails.to_vec();
     }
@@ -113,7 +131,7 @@ pub(crate) fn marks(arrivals: &Poisson, tracking_bits: u32) -> Vec<f64> {
     let hit = 1.0 / f64::from(tracking_bits);
     let mut marks = alloc::vec![0.0; tails.len()];
     let (mut above, mut later) = (0.0, 0.0);
-    for (mark, tail) in marks.iter_mut().zip(tails).rev() {
+    for (mark, tail) in marks.iter_mut().zip(tails).skip(first).rev() {
         later = hit * above + (1.0 - hit) * later;
         *mark = later;
         above = *tail;
@@ -121,124 +139,172 @@ pub(crate) fn marks(arrivals: &Poisson, tracking_bits: u32) -> Vec<f64> {
     marks
 }
 
-/// The number of set bits as keys are added without refusal. It never
-/// falls, so that a block refusing at any popcount can be read off the same
-/// chain.
+/// The number of set bits X as keys are added without refusal, key by key.
+///
+/// X never falls, so one chain serves every threshold: a block that refuses
+/// at `set_bits` is full after `n` keys exactly if X >= `set_bits`.
 pub(crate) struct PopcountChain {
-    bits: usize,
-    probes: usize,
-    /// (x/bits)^probes.
-    rate: Vec<f64>,
-    /// The mean of `rate` after one more key.
-    next: Vec<f64>,
+    rows: Vec<Row>,
+    /// Sums of mass, mass * rate and mass * next over the states of a row up
+    /// to and including each; all rows in one vector.
+    sums: Vec<[f64; 3]>,
+}
+
+/// States with mass after some number of keys.
+struct Row {
+    /// The first state.
+    low: usize,
+    /// Its place in `sums`.
+    start: usize,
 }
 
 impl PopcountChain {
-    pub(crate) fn new(bits: u32, probes: u32) -> Self {
+    /// Follows up to `most` keys of `probes` bits each through a block of
+    /// `bits`, for thresholds up to `highest`. States with less mass than
+    /// `cut` are dropped.
+    pub(crate) fn new(
+        bits: u32,
+        probes: u32,
+        highest: u32,
+        most: usize,
+        cut: f64,
+    ) -> Self {
         let (bits, probes) = (bits as usize, probes.min(MAX_PROBES) as usize);
-        let rate: Vec<f64> = (0..=bits)
-            .map(|x| libm::pow(x as f64 / bits as f64, probes as f64))
-            .collect();
+        let highest = (highest as usize).min(bits + 1);
+        let states = (highest + probes).min(bits) + 1;
+        let share = |x: usize| x as f64 / bits as f64;
+        let hit: Vec<f64> = (0..states).map(share).collect();
+        // `rise[x]` is the chance to get from x - 1 to x.
+        let rise: Vec<f64> =
+            (0..states).map(|x| share(bits + 1 - x.max(1))).collect();
+        // (x/bits)^probes, and its mean after one more key.
+        let rate: Vec<f64> =
+            hit.iter().map(|hit| power(*hit, probes)).collect();
         let mut next = rate.clone();
         for _ in 0..probes {
-            for x in 0..bits {
-                let known = x as f64 / bits as f64;
-                next[x] = known * next[x] + (1.0 - known) * next[x + 1];
+            for x in 0..states - 1 {
+                next[x] = hit[x] * next[x] + rise[x + 1] * next[x + 1];
             }
         }
-        PopcountChain { bits, probes, rate, next }
-    }
-
-    /// A refuser for each of `set_bits`, for up to `most` keys.
-    pub(crate) fn refusers(
-        &self,
-        set_bits: &[u32],
-        most: usize,
-    ) -> Vec<Refuser> {
-        const NOTHING: f64 = 1e-35;
-        let highest = set_bits.iter().max().copied().unwrap_or(0) as usize;
-        let mut out: Vec<Refuser> = set_bits
-            .iter()
-            .map(|pop| {
-                // An empty block is full already if no bit need be set.
-                let full = f64::from(*pop == 0);
-                Refuser {
-                    open: alloc::vec![(1.0 - full) * self.rate[0]],
-                    first: 0,
-                    fills: alloc::vec![full],
-                    filled: alloc::vec![full * self.rate[0]],
-                }
-            })
-            .collect();
-        let mut mass = alloc::vec![0.0; self.bits + 1];
-        mass[0] = 1.0;
-        // Only these states have mass, and those at `highest` or above are
-        // never asked for.
+        let mut chain = PopcountChain { rows: Vec::new(), sums: Vec::new() };
+        // `mass[x + 1]` is the mass of state x: `mass[0]` feeds state 0.
+        let mut mass = alloc::vec![0.0; states + 1];
+        let mut after = mass.clone();
+        mass[1] = 1.0;
         let (mut low, mut high) = (0, 0);
-        // Sums of mass, mass * rate and mass * next below each popcount.
-        let mut before: Vec<[f64; 3]> = Vec::new();
-        self.below(&mass, (low, high), set_bits, &mut before);
-        for _ in 0..most {
-            for _ in 0..self.probes {
-                high = (high + 1).min(self.bits).min(highest);
-                for x in (low..=high).rev() {
-                    let stay = mass[x] * x as f64 / self.bits as f64;
-                    let from = match x.checked_sub(1) {
-                        Some(y) => {
-                            mass[y] * (self.bits - y) as f64 / self.bits as f64
-                        }
-                        None => 0.0,
-                    };
-                    mass[x] = stay + from;
-                }
-                while low < high && mass[low] < NOTHING {
-                    mass[low] = 0.0;
-                    low += 1;
-                }
+        for keys in 0..=most {
+            let start = chain.sums.len();
+            chain.rows.push(Row { low, start });
+            let mut sum = [0.0; 3];
+            // A threshold looks below itself only.
+            for x in low..(high + 1).min(highest) {
+                let mass = mass[x + 1];
+                sum[0] += mass;
+                sum[1] += mass * rate[x];
+                sum[2] += mass * next[x];
+                chain.sums.push(sum);
             }
-            let mut after = Vec::with_capacity(before.len());
-            self.below(&mass, (low, high), set_bits, &mut after);
-            let mut left = 0.0;
-            for ((refuser, before), after) in
-                out.iter_mut().zip(&before).zip(&after)
-            {
-                left += after[0];
-                refuser.open.push(after[1]);
-                refuser.fills.push((before[0] - after[0]).max(0.0));
-                refuser.filled.push((before[2] - after[1]).max(0.0));
-            }
-            before = after;
-            if left < NOTHING {
+            if sum[0] < cut || keys == most {
                 break;
             }
+            for _ in 0..probes {
+                high = (high + 1).min(highest).min(states - 1);
+                throw(
+                    &mut after[low + 1..=high + 1],
+                    (&mass[low + 1..=high + 1], &hit[low..=high]),
+                    (&mass[low..=high], &rise[low..=high]),
+                );
+                core::mem::swap(&mut mass, &mut after);
+            }
+            while low < high && mass[low + 1] < cut {
+                low += 1;
+            }
+            while high > low && mass[high + 1] < cut {
+                high -= 1;
+            }
+            // Both buffers are read one state beyond each end.
+            for buffer in [&mut mass, &mut after] {
+                buffer[low] = 0.0;
+                let end = (high + 2 + probes).min(states + 1);
+                buffer[high + 2..end].fill(0.0);
+            }
         }
-        for refuser in &mut out {
-            refuser.trim(NOTHING);
-        }
-        out
+        chain
     }
 
-    fn below(
-        &self,
-        mass: &[f64],
-        (low, high): (usize, usize),
-        set_bits: &[u32],
-        out: &mut Vec<[f64; 3]>,
-    ) {
-        // Popcounts come in ascending order, so that one pass serves all.
-        let mut sum = [0.0; 3];
-        let mut x = low;
-        for pop in set_bits {
-            let end = (*pop as usize).min(high + 1);
-            while x < end {
-                sum[0] += mass[x];
-                sum[1] += mass[x] * self.rate[x];
-                sum[2] += mass[x] * self.next[x];
-                x += 1;
+    /// The block that refuses at `set_bits`, which the chain must cover.
+    pub(crate) fn refuser(&self, set_bits: u32) -> Refuser {
+        let set_bits = set_bits as usize;
+        let below = |row: &Row, end: usize| {
+            let states = set_bits.saturating_sub(row.low).min(end - row.start);
+            match states.checked_sub(1) {
+                Some(last) => self.sums[row.start + last],
+                None => [0.0; 3],
             }
-            out.push(sum);
+        };
+        let keys = self.rows.len();
+        let mut refuser = Refuser {
+            open: Vec::with_capacity(keys),
+            first: 0,
+            fills: Vec::with_capacity(keys),
+            filled: Vec::with_capacity(keys),
+        };
+        // An empty block is full already if no bit need be set; its rate is
+        // zero.
+        let mut before = [1.0, 0.0, 0.0];
+        let ends = self.rows.iter().skip(1).map(|row| row.start);
+        let ends = ends.chain([self.sums.len()]);
+        for (row, end) in self.rows.iter().zip(ends) {
+            let after = below(row, end);
+            let fills = (before[0] - after[0]).max(0.0);
+            refuser.open.push(after[1]);
+            // Key numbers that never fill a block need no entry.
+            if fills >= NOTHING || !refuser.fills.is_empty() {
+                refuser.fills.push(fills);
+                refuser.filled.push((before[2] - after[1]).max(0.0));
+            } else {
+                refuser.first += 1;
+            }
+            if after[0] <= 0.0 {
+                break;
+            }
+            before = after;
         }
+        refuser
     }
+}
+
+/// A chance below this never shows in a rate.
+pub(crate) const NOTHING: f64 = 1e-35;
+
+/// One throw: a block keeps its state if the bit is set already, and comes
+/// from the state below otherwise.
+fn throw(
+    to: &mut [f64],
+    (same, hit): (&[f64], &[f64]),
+    (below, rise): (&[f64], &[f64]),
+) {
+    let same = same.iter().zip(hit);
+    let below = below.iter().zip(rise);
+    for (to, ((same, hit), (below, rise))) in
+        to.iter_mut().zip(same.zip(below))
+    {
+        *to = same * hit + below * rise;
+    }
+}
+
+/// x^n by squaring: a hundred times faster than `libm::pow`, and as exact
+/// as the exponents here need.
+pub(crate) fn power(x: f64, n: usize) -> f64 {
+    let (mut result, mut square, mut n) = (1.0, x, n);
+    while n > 0 {
+        if n & 1 == 1 {
+            result *= square;
+        }
+        square *= square;
+        n >>= 1;
+    }
+    result
 }
 
 #[cfg(test)]
@@ -325,8 +391,9 @@ mod tests {
     fn popcount_agrees_with_every_state() {
         let arrivals = Poisson::new(3.0);
         for (pop, classes) in [(9, 0), (9, 3), (20, 1), (0, 0), (1, 8)] {
+            let marks = marks(arrivals.tails(), classes, 0);
             let fast = Refuser::at_popcount(32, 4, pop, 200)
-                .outcome(&arrivals, &marks(&arrivals, classes));
+                .outcome(&Weights::new(&arrivals, &marks));
             let slow = brute_force(32, 4, pop as usize, classes, &arrivals);
             close(fast, slow);
         }
@@ -336,11 +403,11 @@ mod tests {
     fn one_probe_per_key_is_a_load_when_none_collide() {
         // In a huge block a key sets a new bit of its own.
         let arrivals = Poisson::new(5.0);
-        let marks = marks(&arrivals, 4);
-        let by_bits = Refuser::at_popcount(4_000_000, 1, 6, 100)
-            .outcome(&arrivals, &marks);
-        let by_keys =
-            Refuser::at_load(4_000_000, 1, 6).outcome(&arrivals, &marks);
+        let marks = marks(arrivals.tails(), 4, 0);
+        let weights = Weights::new(&arrivals, &marks);
+        let by_bits =
+            Refuser::at_popcount(4_000_000, 1, 6, 100).outcome(&weights);
+        let by_keys = Refuser::at_load(4_000_000, 1, 6).outcome(&weights);
         assert!((by_bits.refused - by_keys.refused).abs() < 1e-5);
         assert!((by_bits.go_on - by_keys.go_on).abs() < 1e-5);
     }
@@ -348,15 +415,12 @@ mod tests {
     #[test]
     fn several_popcounts_agree_with_one() {
         let arrivals = Poisson::new(12.0);
-        let marks = marks(&arrivals, 0);
-        let pops = [40, 60, 61, 100];
-        let all = PopcountChain::new(128, 8).refusers(&pops, 300);
-        for (refuser, pop) in all.iter().zip(pops) {
+        let marks = marks(arrivals.tails(), 0, 0);
+        let weights = Weights::new(&arrivals, &marks);
+        let chain = PopcountChain::new(128, 8, 100, 300, NOTHING);
+        for pop in [40, 60, 61, 100] {
             let one = Refuser::at_popcount(128, 8, pop, 300);
-            close(
-                refuser.outcome(&arrivals, &marks),
-                one.outcome(&arrivals, &marks),
-            );
+            close(chain.refuser(pop).outcome(&weights), one.outcome(&weights));
         }
     }
 }

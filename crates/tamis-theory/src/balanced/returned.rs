@@ -10,7 +10,7 @@
 //!
 //! Whether a key comes back to a block depends on how full the later levels
 //! are at that moment, so the loads follow differential equations: (A.5)
-//! with one more way up from the threshold.
+//! with one more transition up from the threshold.
 //!
 //! ```
 //! use tamis_theory::balanced::{Lookup, returned};
@@ -24,10 +24,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Lookup, Stage, Walk, bits_to_count, payload_bits};
+use super::{Lookup, Stage, Walk, best_probes, bits_to_count, payload_bits};
 use crate::{
-    Distribution, MAX_PROBES, Prediction, Result, block, blocked, check,
-    multilevel, ode,
+    Distribution, Prediction, Result, block, blocked, check, multilevel, ode,
 };
 
 /// Which of its blocks takes a key that all of them refused.
@@ -54,7 +53,7 @@ pub enum Place {
     Last,
 }
 
-/// What such a filter is predicted to do.
+/// Prediction for a filter whose refused keys return to a block.
 ///
 /// ```
 /// use tamis_theory::balanced::{Lookup, returned};
@@ -68,7 +67,7 @@ pub enum Place {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Returned {
-    /// What it does.
+    /// Rates and reads.
     pub prediction: Prediction,
     /// Average blocks read per insertion.
     pub access_budget: f64,
@@ -144,14 +143,9 @@ pub fn best(
     let memory = (block_bits, bits_per_key);
     let scheme = (access_budget, choices);
     let filter = Filter::new(memory, scheme, place, lookup)?;
-    let mut best = filter.predict(1)?;
-    for probes in 2..=MAX_PROBES {
-        let other = filter.predict(probes)?;
-        if other.prediction.fpr < best.prediction.fpr {
-            best = other;
-        }
-    }
-    Ok(best)
+    filter.predict(best_probes(bits_per_key, |probes| {
+        Ok(filter.predict(probes)?.prediction.fpr)
+    })?)
 }
 
 /// Everything that does not depend on the number of probes.
@@ -322,8 +316,8 @@ impl Flow<'_> {
         }
     }
 
-    /// Loads followed in each level: the threshold and what may come back,
-    /// which is nearly Poisson.
+    /// Loads followed in each level: the threshold, and room for the keys
+    /// that come back, which are nearly Poisson.
     fn loads(&self, overflow: f64) -> Vec<usize> {
         let levels = self.shares.iter().enumerate();
         levels

@@ -1,13 +1,13 @@
-//! A non-member's way through its blocks.
+//! The path of a non-member through its blocks.
 
-/// One block on the way.
+/// One block on the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stage {
-    /// Chance that it says "maybe".
+    /// Chance that it answers "maybe".
     pub(crate) maybe: f64,
-    /// Chance that a lookup would go on whatever it says.
+    /// Chance that a lookup may not stop here, whatever the answer.
     pub(crate) go_on: f64,
-    /// Chance that it says "no" and the lookup goes on.
+    /// Chance that it answers "no" and the lookup goes on.
     pub(crate) passed: f64,
 }
 
@@ -28,7 +28,7 @@ impl Walk {
     }
 
     /// As in section 9.1 of the paper, E(P) and E(P) FPR: a lookup goes on
-    /// whatever the block said.
+    /// whatever the block answers.
     pub(crate) fn summed(stages: impl IntoIterator<Item = Stage>) -> Self {
         Self::along(stages, |stage| stage.go_on)
     }

@@ -1,85 +1,95 @@
-//! Arrivals at a block of a refusing level, prepared for many blocks.
+//! Poisson arrivals at a block of a refusing level.
 
 use alloc::vec::Vec;
 
-use super::block::Block;
-use crate::balanced::refuser::{self, Outcome};
-use crate::poisson::Poisson;
+use crate::balanced::Refuser;
+use crate::balanced::refuser::{self, Outcome, Weights};
+use crate::dot::dot;
 
-/// Points of the grid: each brings 5% more surplus than the one before,
-/// close enough for straight lines between them.
-const POINTS: u32 = 320;
-/// Smallest and largest surplus of arrivals over the load, relative.
-const SURPLUS: (f64, f64) = (1e-6, 3.0);
+/// Numbers of keys rarer than this, compared with the most likely one, are
+/// left out: designs are compared to parts in a million.
+const CUT: f64 = 1e-17;
 
+/// Poisson arrivals with a given mean.
 pub(crate) struct Arrivals {
-    poisson: Poisson,
-    /// For each number of tracking bits.
-    marks: Vec<Vec<f64>>,
+    mean: f64,
+    chances: Vec<f64>,
+    tails: Vec<f64>,
+    excesses: Vec<f64>,
+    marks: Vec<f64>,
 }
 
 impl Arrivals {
-    pub(crate) fn new(mean: f64, tracking: &[u32]) -> Self {
-        let poisson = Poisson::new(mean);
-        let marks =
-            tracking.iter().map(|t| refuser::marks(&poisson, *t)).collect();
-        Arrivals { poisson, marks }
+    /// For a block that no fewer than `first` keys fill: only tails from
+    /// there on are computed.
+    pub(crate) fn new(mean: f64, tracking_bits: u32, first: usize) -> Self {
+        let chances = chances(mean);
+        let mut tails = alloc::vec![0.0; chances.len()];
+        let mut excesses = alloc::vec![0.0; chances.len()];
+        let (mut above, mut more) = (0.0, 0.0);
+        let sums = tails.iter_mut().zip(&mut excesses);
+        for ((tail, excess), chance) in sums.zip(&chances).skip(first).rev() {
+            more += above;
+            above += chance;
+            (*tail, *excess) = (above, more);
+        }
+        let marks = refuser::marks(&tails, tracking_bits, first);
+        Arrivals { mean, chances, tails, excesses, marks }
     }
 
-    pub(crate) fn mean(&self) -> f64 {
-        self.poisson.mean()
-    }
-
-    pub(crate) fn outcome(&self, block: &Block, track: usize) -> BlockOutcome {
-        let marks = self.marks.get(track).map_or(&[][..], Vec::as_slice);
-        let outcome = block.refuser.outcome(&self.poisson, marks);
-        let refused = outcome.refused / self.mean();
-        BlockOutcome { arrivals: self.mean(), refused, outcome }
+    pub(crate) fn outcome(&self, refuser: &Refuser) -> BlockOutcome {
+        let outcome = refuser.outcome(&Weights {
+            chances: &self.chances,
+            tails: &self.tails,
+            excesses: &self.excesses,
+            marks: &self.marks,
+        });
+        let refused = outcome.refused / self.mean;
+        BlockOutcome { arrivals: self.mean, refused, outcome }
     }
 }
 
-/// What a block does with these arrivals.
-#[derive(Clone, Copy)]
+/// P(N = 0), P(N = 1), ...
+fn chances(mean: f64) -> Vec<f64> {
+    let mode = mean as usize;
+    let most = mean + 10.0 * libm::sqrt(mean) + 20.0;
+    let mut chances = Vec::with_capacity(most as usize);
+    chances.resize(mode + 1, 0.0);
+    let mut weight = 1.0;
+    for i in (0..=mode).rev() {
+        chances[i] = weight;
+        if weight < CUT {
+            break;
+        }
+        weight *= i as f64 / mean;
+    }
+    let (mut i, mut weight) = (mode, mean / (mode + 1) as f64);
+    while weight > CUT {
+        chances.push(weight);
+        i += 1;
+        weight *= mean / (i + 1) as f64;
+    }
+    let scale = 1.0 / chances.iter().sum::<f64>();
+    for chance in &mut chances {
+        *chance *= scale;
+    }
+    chances
+}
+
+/// The mean of `values[i]` over Poisson numbers i; values that are not
+/// listed count as the last one.
+pub(crate) fn expect(mean: f64, values: &[f64]) -> f64 {
+    let chances = chances(mean);
+    let n = chances.len().min(values.len());
+    let beyond: f64 = chances[n..].iter().sum();
+    dot(&chances, values) + beyond * values.last().copied().unwrap_or(0.0)
+}
+
+/// Rates and refusals of a block with given arrivals.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockOutcome {
     pub(crate) arrivals: f64,
     /// Share of the arrivals it refuses.
     pub(crate) refused: f64,
     pub(crate) outcome: Outcome,
-}
-
-impl BlockOutcome {
-    /// A point on the line to another outcome.
-    pub(crate) fn towards(&self, other: &Self, part: f64) -> Self {
-        let mix = |x: f64, y: f64| x + part * (y - x);
-        let (a, b) = (&self.outcome, &other.outcome);
-        BlockOutcome {
-            arrivals: mix(self.arrivals, other.arrivals),
-            refused: mix(self.refused, other.refused),
-            outcome: Outcome {
-                maybe: mix(a.maybe, b.maybe),
-                refused: mix(a.refused, b.refused),
-                go_on: mix(a.go_on, b.go_on),
-                passed: mix(a.passed, b.passed),
-            },
-        }
-    }
-}
-
-/// The mean arrivals at a point between those of the grid.
-pub(crate) fn between(grid: &[Arrivals], at: f64) -> f64 {
-    let at = at.clamp(0.0, (grid.len() - 1) as f64);
-    let below = (at as usize).min(grid.len() - 2);
-    let (low, high) = (grid[below].mean(), grid[below + 1].mean());
-    low + (at - below as f64) * (high - low)
-}
-
-pub(crate) fn grid(load: f64, tracking: &[u32]) -> Vec<Arrivals> {
-    let (from, to) = SURPLUS;
-    let growth = libm::log(to / from) / f64::from(POINTS - 1);
-    (0..POINTS)
-        .map(|i| {
-            let surplus = from * libm::exp(growth * f64::from(i));
-            Arrivals::new(load * (1.0 + surplus), tracking)
-        })
-        .collect()
 }

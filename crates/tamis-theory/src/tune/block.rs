@@ -1,4 +1,4 @@
-//! Blocks worth trying.
+//! The blocks of one kind, one for each threshold.
 
 use alloc::vec::Vec;
 
@@ -8,127 +8,142 @@ use crate::balanced::refuser::PopcountChain;
 use crate::balanced::{Refuser, bits_to_count};
 use crate::coverage;
 
-/// Thresholds and popcounts tried in the first pass: all of them up to 512
-/// bits, where one more or less makes a difference of a percent.
-fn most(block_bits: u32) -> u32 {
-    if block_bits <= 1024 { 400 } else { 112 }
-}
-
-/// What all blocks of one candidate list have in common.
-#[derive(Clone, Copy)]
+/// Blocks that differ in their threshold only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
-    pub(crate) block_bits: u32,
-    pub(crate) load: f64,
     pub(crate) mode: Mode,
     pub(crate) probes: u32,
     pub(crate) tracking_bits: u32,
 }
 
-/// A block of a refusing level.
-pub(crate) struct Block {
-    pub(crate) kind: Kind,
-    pub(crate) refuse: Refuse,
-    pub(crate) refuser: Refuser,
-    /// Thresholds or popcounts skipped on each side.
-    skipped: u32,
-}
+impl Kind {
+    /// Tracking may take a quarter of a block. Without counter and tracking
+    /// bits nothing shows that a block is full.
+    pub(crate) fn possible(&self, block_bits: u32) -> bool {
+        self.tracking_bits <= block_bits / 4
+            && (self.mode != Mode::Static || self.tracking_bits > 0)
+    }
 
-impl Block {
-    /// The blocks that the first pass skipped on both sides of this one.
-    pub(crate) fn between(&self) -> Vec<Block> {
-        let (Refuse::Counter(at)
-        | Refuse::BuildCounter(at)
-        | Refuse::Popcount(at)) = self.refuse;
-        let others: Vec<u32> = (at.saturating_sub(self.skipped)
-            ..=at + self.skipped)
-            .filter(|other| *other != at)
-            .collect();
-        self.kind.blocks(&others, 0)
+    pub(crate) fn refuse(&self, threshold: u32) -> Refuse {
+        match self.mode {
+            Mode::Dynamic => Refuse::Counter(threshold),
+            Mode::Static => Refuse::BuildCounter(threshold),
+            Mode::Popcount => Refuse::Popcount(threshold),
+        }
     }
 }
 
-impl Kind {
-    pub(crate) fn candidates(&self) -> Vec<Block> {
-        // Tracking may take a quarter of the block, not more; and without
-        // counter and tracking nothing would show that a block is full.
-        if self.tracking_bits > self.block_bits / 4
-            || (self.mode == Mode::Static && self.tracking_bits == 0)
-        {
-            return Vec::new();
-        }
+/// The blocks of one kind.
+pub(crate) struct Blocks {
+    pub(crate) kind: Kind,
+    block_bits: u32,
+    load: f64,
+    chain: Option<(u32, PopcountChain)>,
+    /// Rates by number of keys for each number of payload bits.
+    rates: Vec<(u32, Vec<f64>)>,
+    /// Tables computed so far.
+    pub(crate) tables: u32,
+}
+
+impl Blocks {
+    pub(crate) fn new(block_bits: u32, load: f64, kind: Kind) -> Self {
+        let rates = Vec::new();
+        Blocks { kind, block_bits, load, chain: None, rates, tables: 0 }
+    }
+
+    /// The threshold that stands for `keys` keys.
+    pub(crate) fn threshold(&self, keys: f64) -> u32 {
         let (low, high) = self.range();
-        let step = (high - low).div_ceil(most(self.block_bits)).max(1);
-        let all: Vec<u32> = (low..=high).step_by(step as usize).collect();
-        self.blocks(&all, step - 1)
+        let at = match self.kind.mode {
+            Mode::Popcount => self.set_bits(keys),
+            Mode::Dynamic | Mode::Static => keys,
+        };
+        (libm::round(at) as u32).clamp(low, high)
+    }
+
+    /// The inverse of [`threshold`](Self::threshold).
+    pub(crate) fn keys(&self, threshold: u32) -> f64 {
+        if self.kind.mode != Mode::Popcount {
+            return f64::from(threshold);
+        }
+        let bits = f64::from(self.block_bits - self.kind.tracking_bits);
+        let clear = 1.0 - f64::from(threshold).min(bits - 0.5) / bits;
+        let throws = libm::log(clear) / libm::log1p(-1.0 / bits);
+        throws / f64::from(self.kind.probes)
     }
 
     /// Thresholds from a little below the load, where nearly every block is
-    /// full, to where nearly none is; or popcounts that correspond to them.
-    fn range(&self) -> (u32, u32) {
+    /// full, to where nearly none is.
+    pub(crate) fn range(&self) -> (u32, u32) {
         let width = libm::sqrt(self.load);
         let low = (self.load - 2.0 * width).max(1.0);
         let high = self.load + 5.0 * width + 5.0;
-        if self.mode != Mode::Popcount {
-            return (low as u32, high as u32);
-        }
-        let bits = f64::from(self.block_bits - self.tracking_bits);
-        let set = |keys: f64| {
-            let throws = keys * f64::from(self.probes);
-            -bits * libm::expm1(throws * libm::log1p(-1.0 / bits))
-        };
-        (set(low).max(1.0) as u32, set(high).min(bits) as u32)
-    }
-
-    fn blocks(&self, at: &[u32], skipped: u32) -> Vec<Block> {
-        if at.is_empty() {
-            return Vec::new();
-        }
-        match self.mode {
-            Mode::Popcount => self.by_popcount(at, skipped),
-            Mode::Dynamic | Mode::Static => self.by_load(at, skipped),
-        }
-    }
-
-    fn by_load(&self, at: &[u32], skipped: u32) -> Vec<Block> {
-        let most = at.iter().max().copied().unwrap_or(0) as usize;
-        // One table of rates for each counter width.
-        let mut known: Option<(u32, Vec<f64>)> = None;
-        let mut out = Vec::with_capacity(at.len());
-        for h in at {
-            let (counter_bits, refuse) = match self.mode {
-                Mode::Dynamic => (bits_to_count(*h), Refuse::Counter(*h)),
-                _ => (0, Refuse::BuildCounter(*h)),
-            };
-            let used = counter_bits + self.tracking_bits;
-            if used >= self.block_bits {
-                break;
+        match self.kind.mode {
+            Mode::Popcount => {
+                let low = self.set_bits(low).max(1.0);
+                (low as u32, self.set_bits(high) as u32)
             }
-            let payload = self.block_bits - used;
-            let rates = match known.take() {
-                Some((bits, rates)) if bits == payload => rates,
-                _ => coverage::by_items(payload, self.probes, most),
-            };
-            let refuser = Refuser::from_rates(&rates, *h as usize);
-            out.push(Block { kind: *self, refuse, refuser, skipped });
-            known = Some((payload, rates));
+            Mode::Dynamic | Mode::Static => (low as u32, high as u32),
         }
-        out
     }
 
-    fn by_popcount(&self, at: &[u32], skipped: u32) -> Vec<Block> {
-        let payload = self.block_bits - self.tracking_bits;
-        let chain = PopcountChain::new(payload, self.probes);
-        // Blocks that more keys reach than this are too rare to matter.
-        let most = 4.0 * self.load + 40.0 * libm::sqrt(self.load) + 60.0;
-        let refusers = chain.refusers(at, most as usize);
-        at.iter()
-            .zip(refusers)
-            .map(|(at, refuser)| Block {
-                kind: *self,
-                refuse: Refuse::Popcount(*at),
-                refuser,
-                skipped,
-            })
-            .collect()
+    /// The bits that `keys` keys set on average.
+    fn set_bits(&self, keys: f64) -> f64 {
+        let bits = f64::from(self.block_bits - self.kind.tracking_bits);
+        let throws = keys * f64::from(self.kind.probes);
+        -bits * libm::expm1(throws * libm::log1p(-1.0 / bits))
+    }
+
+    /// The block with a threshold in [`range`](Self::range); none if its
+    /// counter and tracking bits leave no room.
+    pub(crate) fn refuser(&mut self, threshold: u32) -> Option<Refuser> {
+        match self.kind.mode {
+            Mode::Popcount => Some(self.by_popcount(threshold)),
+            Mode::Dynamic | Mode::Static => self.by_load(threshold),
+        }
+    }
+
+    fn by_load(&mut self, threshold: u32) -> Option<Refuser> {
+        let counter_bits = match self.kind.mode {
+            Mode::Dynamic => bits_to_count(threshold),
+            Mode::Static | Mode::Popcount => 0,
+        };
+        let used = counter_bits + self.kind.tracking_bits;
+        let payload = self.block_bits.checked_sub(used).filter(|n| *n > 0)?;
+        let at = self.rates.iter().position(|(bits, _)| *bits == payload);
+        let at = at.unwrap_or_else(|| {
+            let most = self.range().1 as usize;
+            let rates = coverage::by_items(payload, self.kind.probes, most);
+            self.rates.push((payload, rates));
+            self.tables += 1;
+            self.rates.len() - 1
+        });
+        Some(Refuser::from_rates(&self.rates[at].1, threshold as usize))
+    }
+
+    fn by_popcount(&mut self, threshold: u32) -> Refuser {
+        // Masses below this do not show in a comparison of rates.
+        const CUT: f64 = 1e-14;
+        let (_, end) = self.range();
+        let covered =
+            self.chain.take().filter(|(highest, _)| *highest >= threshold);
+        let (highest, chain) = covered.unwrap_or_else(|| {
+            // Most searches stay near the load: half the table will do.
+            let near = self.set_bits(self.load + libm::sqrt(self.load) + 2.0);
+            let near = (near as u32).min(end);
+            let highest = if threshold <= near { near } else { end };
+            let bits = self.block_bits - self.kind.tracking_bits;
+            // Blocks that more keys reach than this are too rare to matter.
+            let most = 4.0 * self.load + 40.0 * libm::sqrt(self.load) + 60.0;
+            let probes = self.kind.probes;
+            self.tables += 1;
+            (
+                highest,
+                PopcountChain::new(bits, probes, highest, most as usize, CUT),
+            )
+        });
+        let refuser = chain.refuser(threshold);
+        self.chain = Some((highest, chain));
+        refuser
     }
 }

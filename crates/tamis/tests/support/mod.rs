@@ -104,7 +104,7 @@ impl Recipe {
             Kind::Blocked => build!(Blocked),
             Kind::Split => build!(Split),
             Kind::Balanced => {
-                // A fixed design: tuning one takes seconds.
+                // A fixed design, which the golden files pin.
                 let mut builder = Balanced::builder()
                     .items(self.items)
                     .block_bits(self.block_bits)

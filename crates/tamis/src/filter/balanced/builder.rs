@@ -249,7 +249,7 @@ impl Buildable for Balanced {
         }
         let search = Search { block_bits, settings };
         match size {
-            Size::BitsPerKey(bits) => search.design_at(bits),
+            Size::BitsPerKey(bits) => search.design_at(bits, None),
             Size::Fpr(target) => search.design_for(target),
         }
     }
@@ -297,10 +297,18 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn design_at(&self, bits_per_key: f64) -> Result<Design> {
+    /// The design for `bits_per_key`. `near` is the design for about as
+    /// many: its probes and tracking bits are the first to be tried.
+    fn design_at(
+        &self,
+        bits_per_key: f64,
+        near: Option<&Design>,
+    ) -> Result<Design> {
         match &self.settings.particular {
-            Some(particular) => self.particular(particular, bits_per_key),
-            None => self.tuned(bits_per_key),
+            Some(particular) => {
+                self.particular(particular, bits_per_key, near)
+            }
+            None => self.tuned(bits_per_key, near),
         }
     }
 
@@ -321,8 +329,10 @@ impl Search<'_> {
         let mut best: Option<Design> = None;
         let mut slope = -0.45;
         let mut last: Option<(f64, f64)> = None;
+        let mut near: Option<Design> = None;
         for _ in 0..MOST_DESIGNS {
-            let design = self.design_at(bits)?;
+            let design = self.design_at(bits, near.as_ref())?;
+            near = Some(design);
             let excess = libm::log(design.prediction.fpr / target);
             let good = excess <= 0.0;
             let smaller = best.as_ref().is_none_or(|best| {
@@ -351,7 +361,11 @@ impl Search<'_> {
     }
 
     /// The best design for the memory.
-    fn tuned(&self, bits_per_key: f64) -> Result<Design> {
+    fn tuned(
+        &self,
+        bits_per_key: f64,
+        near: Option<&Design>,
+    ) -> Result<Design> {
         if self.settings.probes.is_some() {
             return Err(Error::InvalidArgument {
                 what: "probes",
@@ -359,12 +373,14 @@ impl Search<'_> {
             });
         }
         let mode = Some(tune::Mode::Popcount);
-        let found = tune::best(
-            self.block_bits,
-            bits_per_key,
-            self.settings.max_reads_miss,
-            mode,
-        )?;
+        let (bits, reads) = (self.block_bits, self.settings.max_reads_miss);
+        let found = match near {
+            Some(near) => {
+                let near = (near.prediction.probes, near.tracking_bits);
+                tune::best_near(bits, bits_per_key, reads, mode, near)
+            }
+            None => tune::best(bits, bits_per_key, reads, mode),
+        }?;
         let tune::Design { level_shares, refuse, .. } = &found;
         let refusal = match refuse {
             tamis_theory::balanced::absorbing::Refuse::Popcount(set_bits) => {
@@ -391,6 +407,7 @@ impl Search<'_> {
         &self,
         settings: &Particular,
         bits_per_key: f64,
+        near: Option<&Design>,
     ) -> Result<Design> {
         let Particular { scheme, access_budget, tracking_bits, .. } =
             *settings;
@@ -423,8 +440,9 @@ impl Search<'_> {
         };
         // No threshold at all means that no block ever refuses.
         let threshold = optimum.threshold.unwrap_or(126).min(126);
-        let around = match self.settings.probes {
-            Some(probes) => probes..=probes,
+        let near = near.map(|near| near.prediction.probes);
+        let start = match self.settings.probes.or(near) {
+            Some(probes) => probes,
             None => {
                 let lookup = match tracking_bits {
                     0 => Lookup::Coin,
@@ -432,14 +450,10 @@ impl Search<'_> {
                 };
                 let listed =
                     list::best(self.block_bits, bits_per_key, like, lookup)?;
-                let best = listed.prediction.probes;
-                // The overflow moves the optimum by one at most.
-                best.saturating_sub(1).max(1)
-                    ..=(best + 1).min(tamis_theory::MAX_PROBES)
+                listed.prediction.probes
             }
         };
-        let mut best: Option<Design> = None;
-        for probes in around {
+        let with_probes = |probes: u32| -> Result<Design> {
             let refusal = match settings.by_set_bits {
                 false => {
                     Refusal::new(Threshold::Keys { threshold, admission })?
@@ -478,24 +492,30 @@ impl Search<'_> {
                 probes,
                 tracking_bits,
             })?;
-            let better = best.as_ref().is_none_or(|best| {
-                outcome.prediction.fpr < best.prediction.fpr
-            });
-            if better {
-                best = Some(Design {
-                    scheme,
-                    shares: Shares::new(&shares)?,
-                    refusal,
-                    overflow: settings.overflow,
-                    tracking_bits,
-                    prediction: outcome.prediction,
-                });
+            Ok(Design {
+                scheme,
+                shares: Shares::new(&shares)?,
+                refusal,
+                overflow: settings.overflow,
+                tracking_bits,
+                prediction: outcome.prediction,
+            })
+        };
+        let mut best = with_probes(start)?;
+        // The overflow moves the optimum by one at most.
+        for by in [-1, 1] {
+            let probes = start.saturating_add_signed(by);
+            if self.settings.probes.is_none()
+                && best.prediction.probes == start
+                && (1..=tamis_theory::MAX_PROBES).contains(&probes)
+            {
+                let other = with_probes(probes)?;
+                if other.prediction.fpr < best.prediction.fpr {
+                    best = other;
+                }
             }
         }
-        best.ok_or(Error::InvalidArgument {
-            what: "probes",
-            why: "expected 1 to 32",
-        })
+        Ok(best)
     }
 }
 
