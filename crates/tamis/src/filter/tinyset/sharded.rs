@@ -1,6 +1,7 @@
 //! A TinySet behind locks, each of which guards a range of blocks.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::TinySet;
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::filter::shared::{Shareable, SharedState};
 use crate::format::Counts;
 use crate::key::KeyHasher;
-use crate::memory::{BlocksMut, Owned, WholeBuffer};
+use crate::memory::{Owned, WholeBuffer};
 use crate::placement::address;
 
 /// Locks of a filter with at least as many blocks: enough that 16 threads
@@ -33,7 +34,7 @@ struct Shard {
 pub struct Sharded {
     core: TinySetCore,
     fns: TinySetFns<Owned>,
-    /// The kernel of a filter of one block, for lookups in a shard.
+    /// The kernel of a filter of one block, for the blocks of a shard.
     one: (TinySetCore, TinySetFns<Owned>),
     hasher: KeyHasher,
     counts: Counts,
@@ -83,6 +84,17 @@ impl Sharded {
         Ok(filter)
     }
 
+    /// The block of a key in a shard whose first block is `first`, and the
+    /// hash of the key in a filter of that block alone: the fraction, with the
+    /// bits that choose the chain. `None` in two levels, where one shard has
+    /// all blocks.
+    fn in_block(&self, hash: u64, first: u64) -> Option<(Range<usize>, u64)> {
+        let geometry = &self.core.geometry;
+        let (block, fraction) = address(hash, geometry.blocks);
+        let hash = fraction & !CHAIN_BITS | hash & CHAIN_BITS;
+        (geometry.second == 0).then(|| (geometry.place(block - first), hash))
+    }
+
     /// The shard of a key and its first block.
     fn shard(&self, hash: u64) -> (MutexGuard<'_, Shard>, u64) {
         let (block, _) = address(hash, self.core.geometry.blocks);
@@ -116,24 +128,28 @@ impl SharedState for Sharded {
         let (mut shard, first) = self.shard(hash);
         shard.added = shard.added.saturating_add(1);
         let bytes = shard.blocks.as_mut();
-        self.fns.insert(&self.core, BlocksMut { first, bytes }, hash)
+        match self.in_block(hash, first) {
+            None => self.fns.insert(&self.core, bytes, hash),
+            Some((place, hash)) => {
+                let (core, fns) = &self.one;
+                fns.insert(core, &mut bytes[place], hash)
+            }
+        }
     }
 
-    /// In one level, looks the key up in its block alone: a filter of one
-    /// block, in which the hash is the fraction with the chain's bits.
     fn contains_hash(&self, hash: u64) -> bool {
         let (shard, first) = self.shard(hash);
         let bytes = shard.blocks.as_ref();
         let mut found = [false];
-        let geometry = &self.core.geometry;
-        if geometry.second > 0 {
-            self.fns.contains_batch(&self.core, bytes, &[hash], &mut found);
-        } else {
-            let (block, fraction) = address(hash, geometry.blocks);
-            let block = &bytes[geometry.place(block - first)];
-            let hash = fraction & !CHAIN_BITS | hash & CHAIN_BITS;
-            let (core, fns) = &self.one;
-            fns.contains_batch(core, block, &[hash], &mut found);
+        match self.in_block(hash, first) {
+            None => {
+                let (core, fns) = (&self.core, &self.fns);
+                fns.contains_batch(core, bytes, &[hash], &mut found);
+            }
+            Some((place, hash)) => {
+                let (core, fns) = &self.one;
+                fns.contains_batch(core, &bytes[place], &[hash], &mut found);
+            }
         }
         found[0]
     }

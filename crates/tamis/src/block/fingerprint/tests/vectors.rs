@@ -90,7 +90,7 @@ fn another_program_stores_the_same() {
             match fast.insert(&mut block, chain, fraction) {
                 InsertOutcome::New | InsertOutcome::Repeated => {}
                 InsertOutcome::NeedsDecoding => {
-                    state.write(&shape, &mut block)
+                    state.write(&shape, &mut block);
                 }
             }
         }
