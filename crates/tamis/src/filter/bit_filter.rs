@@ -244,7 +244,7 @@ impl<L: Layout> BitFilter<L> {
             return;
         }
         let Self { layout, counts, data, fns, .. } = self;
-        let blocks = bit_kernels::ParallelBlocks { layout: *layout, fns };
+        let blocks = bit_kernels::ParallelBits { layout: *layout, fns };
         let bytes = data.as_mut();
         let inserted =
             crate::parallel::insert(blocks, bytes, chunks, threads, hash);

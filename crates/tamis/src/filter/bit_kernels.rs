@@ -34,9 +34,9 @@ pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
 ) -> KernelFns<BitFilter<L, D>, L> {
     let core = layout.core_fns();
     by_size!(layout, BYTES => match layout.groups() {
-        1 => KernelFns::new::<In<Bits<BYTES, 1>, M>>(core),
-        2 => KernelFns::new::<In<Bits<BYTES, 2>, M>>(core),
-        _ => KernelFns::new::<In<Bits<BYTES, ANY>, M>>(core),
+        1 => KernelFns::new::<BitLookup<Bits<BYTES, 1>, M>>(core),
+        2 => KernelFns::new::<BitLookup<Bits<BYTES, 2>, M>>(core),
+        _ => KernelFns::new::<BitLookup<Bits<BYTES, ANY>, M>>(core),
     })
 }
 
@@ -56,10 +56,10 @@ pub(super) fn core_fns<L: Layout>(layout: &L) -> CoreFns<L> {
 struct Bits<const BYTES: usize, const GROUPS: u32>;
 
 /// The single lookup of kernel `K` in blocks of source `M`.
-struct In<K, M>(PhantomData<(K, M)>);
+struct BitLookup<K, M>(PhantomData<(K, M)>);
 
 impl<L, D, M, const BYTES: usize, const GROUPS: u32> Lookup<BitFilter<L, D>>
-    for In<Bits<BYTES, GROUPS>, M>
+    for BitLookup<Bits<BYTES, GROUPS>, M>
 where
     L: Layout,
     M: BlockSource<D>,
@@ -99,7 +99,7 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
         found: &mut [bool],
     ) {
         let blocks = blocks(view);
-        let view = View::<L, BYTES, GROUPS> { layout, blocks };
+        let view = BitView::<L, BYTES, GROUPS> { layout, blocks };
         pipeline::contains_batch(view, backend, hashes, found);
     }
 }
@@ -114,7 +114,7 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
         hash: u64,
     ) -> bool {
         let blocks = blocks_mut::<BYTES>(bytes);
-        Range { layout, first: 0, blocks }.insert(backend, hash)
+        BitBlocks { layout, first: 0, blocks }.insert(backend, hash)
     }
 
     #[inline(always)]
@@ -126,7 +126,7 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
     ) {
         let BitRange { blocks: BlocksMut { first, bytes }, part } = range;
         let blocks = blocks_mut::<BYTES>(bytes);
-        let mut range = Range { layout, first, blocks };
+        let mut range = BitBlocks { layout, first, blocks };
         match part {
             Some(part) if !L::IS_SINGLE => {
                 let mut range = PartOf { range, part };
@@ -138,14 +138,14 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
 }
 
 /// A range of blocks, to be changed.
-struct Range<'a, L, const BYTES: usize> {
+struct BitBlocks<'a, L, const BYTES: usize> {
     layout: L,
     /// Number of the first block.
     first: u64,
     blocks: &'a mut [[u8; BYTES]],
 }
 
-impl<L: Layout, const BYTES: usize> Range<'_, L, BYTES> {
+impl<L: Layout, const BYTES: usize> BitBlocks<'_, L, BYTES> {
     #[inline(always)]
     fn prefetch(&self, hash: u64, part: u32) {
         let (block, _) = self.layout.part::<BYTES>(hash, part);
@@ -173,7 +173,7 @@ impl<L: Layout, const BYTES: usize> Range<'_, L, BYTES> {
 }
 
 /// Insertion of whole keys.
-impl<L: Layout, const BYTES: usize> Update for Range<'_, L, BYTES> {
+impl<L: Layout, const BYTES: usize> Update for BitBlocks<'_, L, BYTES> {
     type Item = u64;
 
     #[inline(always)]
@@ -191,7 +191,7 @@ impl<L: Layout, const BYTES: usize> Update for Range<'_, L, BYTES> {
 
 /// Insertion of one part of each key.
 struct PartOf<'a, L, const BYTES: usize> {
-    range: Range<'a, L, BYTES>,
+    range: BitBlocks<'a, L, BYTES>,
     part: u32,
 }
 
@@ -211,13 +211,13 @@ impl<L: Layout, const BYTES: usize> Update for PartOf<'_, L, BYTES> {
 
 /// The blocks of a filter for batch lookups.
 #[derive(Clone, Copy)]
-struct View<'a, L, const BYTES: usize, const GROUPS: u32> {
+struct BitView<'a, L, const BYTES: usize, const GROUPS: u32> {
     layout: L,
     blocks: &'a [[u8; BYTES]],
 }
 
 impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> MultiProbe
-    for View<'a, L, BYTES, GROUPS>
+    for BitView<'a, L, BYTES, GROUPS>
 {
     const AHEAD: usize = 64;
     const L1_BELOW: usize = L2_BYTES;
@@ -226,8 +226,8 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> MultiProbe
     const NO_PREFETCH_BELOW: usize = L2_BYTES;
     const IS_SINGLE: bool = L::IS_SINGLE;
 
-    type First = Part<'a, L, BYTES, GROUPS, true>;
-    type Next = Part<'a, L, BYTES, GROUPS, false>;
+    type First = PartProbe<'a, L, BYTES, GROUPS, true>;
+    type Next = PartProbe<'a, L, BYTES, GROUPS, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -236,24 +236,30 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> MultiProbe
 
     #[inline(always)]
     fn first(&self) -> Self::First {
-        Part { view: *self, part: 0 }
+        PartProbe { view: *self, part: 0 }
     }
 
     #[inline(always)]
     fn next(&self, part: u32) -> Self::Next {
-        Part { view: *self, part }
+        PartProbe { view: *self, part }
     }
 }
 
 /// The probe that tests one part of each key. The `FIRST` part is a constant.
 #[derive(Clone, Copy)]
-struct Part<'a, L, const BYTES: usize, const GROUPS: u32, const FIRST: bool> {
-    view: View<'a, L, BYTES, GROUPS>,
+struct PartProbe<
+    'a,
+    L,
+    const BYTES: usize,
+    const GROUPS: u32,
+    const FIRST: bool,
+> {
+    view: BitView<'a, L, BYTES, GROUPS>,
     part: u32,
 }
 
 impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
-    Part<'_, L, BYTES, GROUPS, FIRST>
+    PartProbe<'_, L, BYTES, GROUPS, FIRST>
 {
     #[inline(always)]
     fn number(&self) -> u32 {
@@ -275,21 +281,23 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 /// The plans of a row: the block of each key, and the kept part of its
 /// positions.
 #[derive(Clone, Copy)]
-struct Plans<'a, K, const BYTES: usize> {
+struct BitPlans<'a, K, const BYTES: usize> {
     blocks: [&'a [u8; BYTES]; LANES],
     kept: [K; LANES],
 }
 
-impl<K: Default + Copy, const BYTES: usize> Default for Plans<'_, K, BYTES> {
+impl<K: Default + Copy, const BYTES: usize> Default
+    for BitPlans<'_, K, BYTES>
+{
     fn default() -> Self {
         Self { blocks: [&[0; BYTES]; LANES], kept: [K::default(); LANES] }
     }
 }
 
 impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
-    Probe for Part<'a, L, BYTES, GROUPS, FIRST>
+    Probe for PartProbe<'a, L, BYTES, GROUPS, FIRST>
 {
-    type Plans = Plans<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
+    type Plans = BitPlans<'a, <L::Probe as BlockProbe>::Kept, BYTES>;
 
     #[inline(always)]
     fn prefetch<H: Hint>(
@@ -298,7 +306,7 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
         plans: &mut Self::Plans,
         lane: usize,
     ) {
-        let View { layout, blocks } = self.view;
+        let BitView { layout, blocks } = self.view;
         let (block, probe) = layout.part::<BYTES>(hash, self.number());
         let block = &blocks[block as usize];
         H::prefetch(block, 0);
@@ -322,7 +330,7 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 
     #[inline(always)]
     fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict {
-        let View { layout, blocks } = self.view;
+        let BitView { layout, blocks } = self.view;
         let (block, probe) = layout.part::<BYTES>(hash, self.number());
         let block = &blocks[block as usize];
         self.verdict(probe.covered::<_, GROUPS>(backend, block))
@@ -331,23 +339,23 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 
 /// The blocks of a filter, to be filled on several threads.
 #[cfg(feature = "std")]
-pub(super) struct ParallelBlocks<'a, L: Layout> {
+pub(super) struct ParallelBits<'a, L: Layout> {
     pub(super) layout: L,
     pub(super) fns: &'a KernelFns<BitFilter<L>, L>,
 }
 
 #[cfg(feature = "std")]
-impl<L: Layout> Clone for ParallelBlocks<'_, L> {
+impl<L: Layout> Clone for ParallelBits<'_, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
 #[cfg(feature = "std")]
-impl<L: Layout> Copy for ParallelBlocks<'_, L> {}
+impl<L: Layout> Copy for ParallelBits<'_, L> {}
 
 #[cfg(feature = "std")]
-impl<L: Layout> crate::parallel::Divided for ParallelBlocks<'_, L> {
+impl<L: Layout> crate::parallel::Divided for ParallelBits<'_, L> {
     fn blocks(&self) -> u64 {
         self.layout.geometry().blocks
     }

@@ -15,8 +15,8 @@ pub struct FillHistogram {
 
 impl FillHistogram {
     pub(crate) fn of(bytes: &[u8], block_bits: u32) -> Self {
-        struct Count<'a>(&'a [u8], usize);
-        impl<T> WithToken<T> for Count<'_> {
+        struct CountOnes<'a>(&'a [u8], usize);
+        impl<T> WithToken<T> for CountOnes<'_> {
             type Output = Vec<u64>;
 
             #[inline(always)]
@@ -30,7 +30,7 @@ impl FillHistogram {
             }
         }
         let block_bytes = block_bits as usize / 8;
-        Self { blocks: dispatch(Count(bytes, block_bytes)) }
+        Self { blocks: dispatch(CountOnes(bytes, block_bytes)) }
     }
 
     fn block_bits(&self) -> f64 {

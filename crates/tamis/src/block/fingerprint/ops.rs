@@ -9,8 +9,7 @@ use tamis_theory::tinyset::Block;
 use super::layout::Shape;
 use crate::arch::Token;
 
-/// Bytes in the larger of the blocks, a cache line.
-pub(crate) const LINE: usize = 64;
+pub(crate) use crate::memory::LINE;
 
 /// Fingerprint block operations. Every implementation gives the same answers;
 /// the one for [`Scalar`](crate::arch::Scalar) is their definition.

@@ -4,7 +4,7 @@ use tamis_theory::balanced::{Lookup, fluid, list};
 use tamis_theory::{Prediction, block, split, tune};
 
 use super::Balanced;
-use super::shape::{Refusal, Shape, Threshold};
+use super::shape::{BalancedShape, Refusal, Threshold};
 use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
@@ -247,7 +247,7 @@ impl Buildable for Balanced {
                 why: "a block has 256 or 512 bits",
             });
         }
-        let search = Search { block_bits, settings };
+        let search = DesignSearch { block_bits, settings };
         match size {
             Size::BitsPerKey(bits) => search.design_at(bits, None),
             Size::Fpr(target) => search.design_for(target),
@@ -271,7 +271,7 @@ impl Buildable for Balanced {
             return Err(Error::Allocation { bytes: u64::MAX });
         }
         let shares = design.shares.as_slice();
-        let shape = Shape {
+        let shape = BalancedShape {
             scheme: design.scheme,
             overflow: design.overflow,
             refusal: design.refusal,
@@ -291,12 +291,12 @@ impl Buildable for Balanced {
 }
 
 /// The search for a design in blocks of this size.
-struct Search<'a> {
+struct DesignSearch<'a> {
     block_bits: u32,
     settings: &'a Settings,
 }
 
-impl Search<'_> {
+impl DesignSearch<'_> {
     /// The design for `bits_per_key`. `near` is the design for about as
     /// many: its probes and tracking bits are the first to be tried.
     fn design_at(

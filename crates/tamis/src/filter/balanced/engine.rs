@@ -2,7 +2,7 @@
 //! filter: one per block size, with and without tracking bits.
 
 use super::Balanced;
-use super::shape::{Refusal, Shape, Tally};
+use super::shape::{BalancedShape, Refusal, Tally};
 use crate::arch::{Hint, L2};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe as _, Count, Probes};
@@ -73,7 +73,7 @@ impl Core for Engine {
 }
 
 impl Engine {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &BalancedShape) -> Self {
         let rules = core::array::from_fn(|choice| {
             ChoiceRule::new(shape, choice as u32)
         });
@@ -230,7 +230,7 @@ impl Engine {
 }
 
 impl ChoiceRule {
-    fn new(shape: &Shape, choice: u32) -> Self {
+    fn new(shape: &BalancedShape, choice: u32) -> Self {
         let division = shape.division(choice);
         let refused = if shape.absorbs(choice) {
             Refused::Never
@@ -267,7 +267,7 @@ impl ChoiceRule {
 
 /// Chooses the kernel of a shape.
 pub(super) fn select<D: AsRef<[u8]>>(
-    shape: &Shape,
+    shape: &BalancedShape,
     engine: &Engine,
 ) -> KernelFns<Balanced<D>, Engine> {
     macro_rules! kernel {
@@ -303,7 +303,8 @@ impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
         let start = filter.payload.start;
         let blocks = blocks::<BYTES>(&filter.data.as_ref()[start..]);
         let list = filter.list();
-        let view = View::<BYTES, TRACKED>::new(&filter.engine, blocks, list);
+        let view =
+            WalkView::<BYTES, TRACKED>::new(&filter.engine, blocks, list);
         let mut verdict = view.choice::<true>(0).test_one(backend, hash);
         let mut choice = 0;
         while verdict == Verdict::Continue {
@@ -326,7 +327,7 @@ impl<const BYTES: usize, const TRACKED: bool> Kernel<Engine>
         found: &mut [bool],
     ) {
         let blocks = blocks::<BYTES>(bytes);
-        let view = View::<BYTES, TRACKED>::new(engine, blocks, list);
+        let view = WalkView::<BYTES, TRACKED>::new(engine, blocks, list);
         pipeline::contains_batch(view, backend, hashes, found);
     }
 }
@@ -372,13 +373,15 @@ impl Update for Filled<'_> {
 
 /// The blocks and the list of a filter for lookups.
 #[derive(Clone, Copy)]
-struct View<'a, const BYTES: usize, const TRACKED: bool> {
+struct WalkView<'a, const BYTES: usize, const TRACKED: bool> {
     engine: &'a Engine,
     blocks: &'a [[u8; BYTES]],
     list: OverflowListView<'a>,
 }
 
-impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
+impl<'a, const BYTES: usize, const TRACKED: bool>
+    WalkView<'a, BYTES, TRACKED>
+{
     #[inline(always)]
     fn new(
         engine: &'a Engine,
@@ -412,7 +415,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> View<'a, BYTES, TRACKED> {
 }
 
 impl<'a, const BYTES: usize, const TRACKED: bool> MultiProbe
-    for View<'a, BYTES, TRACKED>
+    for WalkView<'a, BYTES, TRACKED>
 {
     const AHEAD: usize = 64;
     const L1_BELOW: usize = L2_BYTES;
@@ -440,7 +443,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> MultiProbe
 /// One of the choices of a key.
 #[derive(Clone, Copy)]
 struct Choice<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> {
-    view: View<'a, BYTES, TRACKED>,
+    view: WalkView<'a, BYTES, TRACKED>,
     choice: u32,
     level: BlockRange,
     probes: Count,
@@ -484,7 +487,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
         block: &[u8; BYTES],
         first: [u64; 2],
     ) -> Verdict {
-        let Self { view: View { engine, list, .. }, rule, .. } = *self;
+        let Self { view: WalkView { engine, list, .. }, rule, .. } = *self;
         let count = self.probes;
         let bits = match TRACKED && FIRST {
             // At least one bit is a tracking bit. The bound keeps the code for
@@ -556,13 +559,13 @@ struct InBatch<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
 /// The plans of a row: the results of all multiplications but that of the
 /// tracking class, which present keys hardly ever need.
 #[derive(Clone, Copy)]
-struct Plans<'a, const BYTES: usize> {
+struct WalkPlans<'a, const BYTES: usize> {
     /// The words behind the first positions.
     first: [[u64; 2]; LANES],
     blocks: [&'a [u8; BYTES]; LANES],
 }
 
-impl<const BYTES: usize> Default for Plans<'_, BYTES> {
+impl<const BYTES: usize> Default for WalkPlans<'_, BYTES> {
     fn default() -> Self {
         Self { first: [[0; 2]; LANES], blocks: [&[0; BYTES]; LANES] }
     }
@@ -571,7 +574,7 @@ impl<const BYTES: usize> Default for Plans<'_, BYTES> {
 impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool> Probe
     for InBatch<'a, BYTES, TRACKED, FIRST>
 {
-    type Plans = Plans<'a, BYTES>;
+    type Plans = WalkPlans<'a, BYTES>;
 
     const BRANCHES: bool = true;
 

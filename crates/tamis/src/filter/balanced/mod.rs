@@ -26,7 +26,7 @@ use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
 use crate::placement::Scheme;
 use crate::summary::tracking;
 use engine::{Engine, Site};
-use shape::{Shape, Tally};
+use shape::{BalancedShape, Tally};
 
 /// A balanced Bloom filter (Kanizo, Hay and Keslassy): blocks that are full
 /// enough refuse a key, which then goes to the next of its blocks.
@@ -71,7 +71,7 @@ use shape::{Shape, Tally};
 /// ```
 #[derive(Clone)]
 pub struct Balanced<D = Owned> {
-    shape: Shape,
+    shape: BalancedShape,
     /// On the heap: it is a few cache lines, and filters get moved.
     engine: Box<Engine>,
     hasher: KeyHasher,
@@ -171,7 +171,7 @@ impl Balanced {
     }
 
     fn with_shape(
-        shape: Shape,
+        shape: BalancedShape,
         hasher: KeyHasher,
         design_items: u64,
         design_fpr: f64,
@@ -263,7 +263,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             });
         }
         let (shape, tally) =
-            Shape::decode(&header.geometry, header.counts.items)?;
+            BalancedShape::decode(&header.geometry, header.counts.items)?;
         let too_large = Error::Corrupt {
             field: "geometry",
             why: "more than a file can hold",

@@ -119,7 +119,7 @@ fn counter_bits(refusal: Refusal) -> u32 {
 
 /// The geometry: scheme, blocks and their division.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct BalancedShape {
     pub(super) scheme: Scheme,
     pub(super) overflow: Overflow,
     pub(super) refusal: Refusal,
@@ -149,7 +149,7 @@ impl Tally {
     }
 }
 
-impl Shape {
+impl BalancedShape {
     pub(super) fn choices(&self) -> u32 {
         self.levels.len() as u32
     }

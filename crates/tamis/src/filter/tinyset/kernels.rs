@@ -86,7 +86,7 @@ pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
                     fn core_fns() -> CoreFns<TinySetCore> {
                         CoreFns::new::<Here, Here>()
                     }
-                    let fns = KernelFns::new::<In<Here, M>>(core_fns());
+                    let fns = KernelFns::new::<FastLookup<Here, M>>(core_fns());
                     return (TinySetCore { geometry, tables }, fns);
                 }
             )*
@@ -111,10 +111,10 @@ pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
 struct Fast<const BYTES: usize, F, H>(PhantomData<(F, H)>);
 
 /// The single lookup of kernel `K` in blocks of source `M`.
-struct In<K, M>(PhantomData<(K, M)>);
+struct FastLookup<K, M>(PhantomData<(K, M)>);
 
 impl<D, M, const BYTES: usize, F, H> Lookup<TinySet<D>>
-    for In<Fast<BYTES, F, H>, M>
+    for FastLookup<Fast<BYTES, F, H>, M>
 where
     D: AsRef<[u8]>,
     M: BlockSource<D>,
@@ -186,7 +186,7 @@ where
     fn run(self, backend: B) -> bool {
         let Self { set, hash, .. } = self;
         let (core, view) = (&set.core, set.blocks());
-        let view = View::<BYTES, F, H>::new(core, view);
+        let view = TinySetView::<BYTES, F, H>::new(core, view);
         let (block, key) = view.block_and_key(hash);
         let verdict = match F::SPILLS {
             false => view.fast.lookup_wide(backend, block, key),
@@ -211,7 +211,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
         hashes: &[u64],
         found: &mut [bool],
     ) {
-        let view = View::<BYTES, F, H>::new(core, view);
+        let view = TinySetView::<BYTES, F, H>::new(core, view);
         match view.planned() {
             Some(planned) if B::WIDE => {
                 pipeline::contains_batch(planned, backend, hashes, found);
@@ -233,7 +233,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Insertion<TinySetCore>
     ) -> bool {
         let repeats = core.geometry.reporting_policy();
         let store = BlocksMut { first: 0, bytes };
-        let mut store = Store::<BYTES, F, H>::new(core, store);
+        let mut store = TinySetStore::<BYTES, F, H>::new(core, store);
         match store.insert(backend, hash, repeats) {
             InsertOutcome::New => true,
             InsertOutcome::Repeated => false,
@@ -250,29 +250,31 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Insertion<TinySetCore>
         store: BlocksMut<'_>,
         hashes: &[u64],
     ) {
-        let mut store = Store::<BYTES, F, H>::new(core, store);
+        let mut store = TinySetStore::<BYTES, F, H>::new(core, store);
         pipeline::update_batch(backend, &mut store, hashes);
     }
 }
 
 /// The blocks of a filter for batch lookups.
-struct View<'a, const BYTES: usize, F, H> {
+struct TinySetView<'a, const BYTES: usize, F, H> {
     core: &'a TinySetCore,
     fast: FastBlock<'a, BYTES, F, H>,
     blocks: NonEmptyBlocks<'a, [u8; BYTES]>,
 }
 
 // Manual impls: `derive` would require `F: Copy` and `H: Copy`.
-impl<const BYTES: usize, F, H> Clone for View<'_, BYTES, F, H> {
+impl<const BYTES: usize, F, H> Clone for TinySetView<'_, BYTES, F, H> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<const BYTES: usize, F, H> Copy for View<'_, BYTES, F, H> {}
+impl<const BYTES: usize, F, H> Copy for TinySetView<'_, BYTES, F, H> {}
 
-impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> View<'a, BYTES, F, H> {
+impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec>
+    TinySetView<'a, BYTES, F, H>
+{
     #[inline(always)]
     fn new(core: &'a TinySetCore, bytes: &'a [u8]) -> Self {
         // Whole blocks, at least one: checked when the filter was made.
@@ -328,7 +330,7 @@ impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> View<'a, BYTES, F, H> {
 }
 
 impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
-    for View<'_, BYTES, F, H>
+    for TinySetView<'_, BYTES, F, H>
 {
     /// None: with AVX2 planning a row costs more than it saves.
     type Plans = ();
@@ -366,7 +368,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
 
 /// A lookup in a batch that the fast path does not decide.
 struct LookupCold<'a, const BYTES: usize, F, H> {
-    view: View<'a, BYTES, F, H>,
+    view: TinySetView<'a, BYTES, F, H>,
     hash: u64,
 }
 
@@ -384,7 +386,7 @@ impl<B: Backend, const BYTES: usize, F: FormSpec, H: HeadSpec> WithToken<B>
 }
 
 impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> MultiProbe
-    for View<'a, BYTES, F, H>
+    for TinySetView<'a, BYTES, F, H>
 {
     const AHEAD: usize = 32;
     const L1_BELOW: usize = L3_BYTES;
@@ -409,9 +411,9 @@ impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> MultiProbe
     }
 }
 
-/// [`View`] with plans in rows.
+/// [`TinySetView`] with plans in rows.
 struct PlannedView<'a, const BYTES: usize, F, H> {
-    view: View<'a, BYTES, F, H>,
+    view: TinySetView<'a, BYTES, F, H>,
     blocks: UnalignedBlocks<'a, BYTES>,
     /// Number of blocks.
     count: u64,
@@ -461,7 +463,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec>
     fn plan_each(&self, hashes: &[u64; LANES], row: &mut PlannedRow) {
         for (lane, &hash) in hashes.iter().enumerate() {
             let (block, fraction) = address(hash, self.count);
-            let key = View::<BYTES, F, H>::key(hash, fraction);
+            let key = TinySetView::<BYTES, F, H>::key(hash, fraction);
             row.set(lane, block, BYTES, key);
         }
     }
@@ -485,7 +487,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
             // high <= (2^32 - 1)^2 and low >> 32 < 2^32: no overflow.
             let upper = high + (low >> 32);
             let fraction = upper << 32 | low & 0xffff_ffff;
-            let key = View::<BYTES, F, H>::key(hash, fraction);
+            let key = TinySetView::<BYTES, F, H>::key(hash, fraction);
             row.set(lane, upper >> 32, BYTES, key);
         }
     }
@@ -598,14 +600,16 @@ impl Probe for SecondLevel<'_> {
 }
 
 /// A range of blocks for insertions.
-struct Store<'a, const BYTES: usize, F, H> {
+struct TinySetStore<'a, const BYTES: usize, F, H> {
     core: &'a TinySetCore,
     first: u64,
     blocks: &'a mut [[u8; BYTES]],
     spec: PhantomData<(F, H)>,
 }
 
-impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> Store<'a, BYTES, F, H> {
+impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec>
+    TinySetStore<'a, BYTES, F, H>
+{
     #[inline(always)]
     fn new(core: &'a TinySetCore, store: BlocksMut<'a>) -> Self {
         let BlocksMut { first, bytes } = store;
@@ -635,7 +639,7 @@ impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec> Store<'a, BYTES, F, H> {
 }
 
 impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Update
-    for Store<'_, BYTES, F, H>
+    for TinySetStore<'_, BYTES, F, H>
 {
     type Item = u64;
 
@@ -792,13 +796,13 @@ impl Insertion<TinySetCore> for Reference {
 /// The blocks of a filter of one level, to be filled on several threads.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy)]
-pub(super) struct ParallelBlocks<'a> {
+pub(super) struct ParallelTinySet<'a> {
     pub(super) core: &'a TinySetCore,
     pub(super) fns: &'a TinySetFns<crate::memory::Owned>,
 }
 
 #[cfg(feature = "std")]
-impl crate::parallel::Divided for ParallelBlocks<'_> {
+impl crate::parallel::Divided for ParallelTinySet<'_> {
     fn blocks(&self) -> u64 {
         self.core.geometry.blocks
     }
@@ -846,7 +850,7 @@ mod tests {
         let core = TinySetCore { geometry, tables };
         // Planning reads no block: one is enough.
         let bytes = [0; 64];
-        let view = View::<64, Plain, H>::new(&core, &bytes);
+        let view = TinySetView::<64, Plain, H>::new(&core, &bytes);
         let mut planned = view.planned().expect("room for a block");
         planned.count = count;
         planned.small_count = u32::try_from(count).unwrap_or(0);

@@ -180,7 +180,7 @@ impl TinySet {
             return;
         }
         let Self { core, fns, counts, data, .. } = self;
-        let blocks = kernels::ParallelBlocks { core, fns };
+        let blocks = kernels::ParallelTinySet { core, fns };
         let bytes = data.as_mut();
         let inserted =
             crate::parallel::insert(blocks, bytes, chunks, threads, hash);
