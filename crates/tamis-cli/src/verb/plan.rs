@@ -374,7 +374,7 @@ impl Comparison {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "{} keys, {:.0} % of lookups miss; reads are blocks per lookup\n",
+            "{} keys, {:.0} % of lookups miss; reads: blocks per lookup\n",
             count(self.items),
             100.0 * self.miss_share
         )?;
