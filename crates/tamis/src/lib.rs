@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(feature = "std"),
+    expect(unreachable_pub, reason = "reachable through `Shared`, with std")
+)]
 
 extern crate alloc;
 

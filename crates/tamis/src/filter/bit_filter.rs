@@ -115,7 +115,10 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// layout implements it by `bit_kernels::core_fns`, in a function without
     /// type parameters.
     #[doc(hidden)]
-    #[expect(private_interfaces, reason = "the trait is sealed")]
+    #[cfg_attr(
+        feature = "std",
+        expect(private_interfaces, reason = "the trait is sealed")
+    )]
     fn core_fns(&self) -> CoreFns<Self>;
 
     /// Whether a key has one part in every geometry.

@@ -60,7 +60,10 @@ impl Layout for BlockedLayout {
     const IS_SINGLE: bool = true;
     type Probe = Probes;
 
-    #[expect(private_interfaces, reason = "the trait is sealed")]
+    #[cfg_attr(
+        feature = "std",
+        expect(private_interfaces, reason = "the trait is sealed")
+    )]
     #[inline(never)]
     fn core_fns(&self) -> CoreFns<Self> {
         super::bit_kernels::core_fns(self)

@@ -62,7 +62,10 @@ impl Layout for SplitLayout {
     };
     type Probe = Probes;
 
-    #[expect(private_interfaces, reason = "the trait is sealed")]
+    #[cfg_attr(
+        feature = "std",
+        expect(private_interfaces, reason = "the trait is sealed")
+    )]
     #[inline(never)]
     fn core_fns(&self) -> CoreFns<Self> {
         super::bit_kernels::core_fns(self)

@@ -11,6 +11,7 @@ mod window;
 pub use loads::{LoadHistogram, Stored};
 pub use window::Window;
 
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
