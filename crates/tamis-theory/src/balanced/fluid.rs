@@ -16,7 +16,7 @@
 //!
 //! Blocks that count set bits are followed by arrivals instead of bits, which
 //! is 30 to 1000 times faster. Rates then agree with the distribution over
-//! all numbers of set bits to 4e-4, and to 2e-3 for rates below 1e-10.
+//! all numbers of set bits mostly to 1e-3, and to 2e-3 for rates below 1e-10.
 //!
 //! ```
 //! use tamis_theory::balanced::fluid::{
