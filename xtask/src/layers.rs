@@ -11,7 +11,7 @@ const SOURCES: &str = "crates/tamis/src";
 const LAYERS: [&[&str]; 8] = [
     &["inspect", "serde"],
     &["filter", "table"],
-    &["balance", "kernel", "overflow", "parallel", "summary"],
+    &["dispatch", "overflow", "parallel", "placement_design", "summary"],
     &["block"],
     &["arch", "format", "memory", "placement", "search", "stats"],
     &["key"],

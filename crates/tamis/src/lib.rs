@@ -14,13 +14,12 @@ struct RepositoryReadme;
 
 #[macro_use]
 mod arch;
-mod balance;
 mod block;
+mod dispatch;
 mod error;
 mod filter;
 mod format;
 pub mod inspect;
-mod kernel;
 mod key;
 mod memory;
 mod named;
@@ -28,6 +27,7 @@ mod overflow;
 #[cfg(feature = "std")]
 mod parallel;
 mod placement;
+mod placement_design;
 mod search;
 #[cfg(feature = "serde")]
 mod serde;

@@ -14,9 +14,9 @@ use crate::format::Persist;
 
 /// Collects bytes from any form in which a format delivers them, and passes
 /// them to the function.
-struct Bytes<F>(F);
+struct BytesVisitor<F>(F);
 
-impl<'de, T, F> Visitor<'de> for Bytes<F>
+impl<'de, T, F> Visitor<'de> for BytesVisitor<F>
 where
     F: FnOnce(&[u8]) -> crate::Result<T>,
 {
@@ -59,7 +59,7 @@ macro_rules! serde_as_bytes {
             fn deserialize<E: Deserializer<'de>>(
                 deserializer: E,
             ) -> Result<Self, E::Error> {
-                deserializer.deserialize_byte_buf(Bytes(|bytes: &[u8]| {
+                deserializer.deserialize_byte_buf(BytesVisitor(|bytes: &[u8]| {
                     let view = $filter::from_bytes(bytes)?;
                     crate::Filter::verify(&view)?;
                     view.into_owned()

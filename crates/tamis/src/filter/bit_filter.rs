@@ -10,21 +10,21 @@ use super::bit_kernels::{self, BitRange};
 use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
 use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
+use crate::dispatch::{CoreFns, KernelFns};
 use crate::error::{Error, Result};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
-use crate::kernel::{CoreFns, KernelFns};
 use crate::key::KeyHasher;
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 
 /// The shape of an array of Bloom blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Geometry {
+pub struct BloomGeometry {
     pub(crate) blocks: u64,
     pub(crate) block_bits: u32,
     pub(crate) probes: u32,
 }
 
-impl Geometry {
+impl BloomGeometry {
     const ENCODED: usize = 16;
 
     #[inline(always)]
@@ -126,9 +126,9 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     const IS_SINGLE: bool = false;
 
     #[doc(hidden)]
-    fn new(geometry: Geometry) -> Self;
+    fn new(geometry: BloomGeometry) -> Self;
     #[doc(hidden)]
-    fn geometry(&self) -> &Geometry;
+    fn geometry(&self) -> &BloomGeometry;
     #[doc(hidden)]
     fn parts(&self) -> u32;
     /// The block and the bits of a part, in blocks of so many bytes: those
@@ -200,7 +200,7 @@ pub struct BitFilter<L: Layout, D = Owned> {
 
 impl<L: Layout> BitFilter<L> {
     pub(super) fn with_geometry(
-        geometry: Geometry,
+        geometry: BloomGeometry,
         hasher: KeyHasher,
         counts: Counts,
     ) -> Result<Self> {
@@ -263,7 +263,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
                 found: header.kind.name(),
             });
         }
-        let geometry = Geometry::decode(&header.geometry, L::MIN_PROBES)?;
+        let geometry = BloomGeometry::decode(&header.geometry, L::MIN_PROBES)?;
         let bytes = geometry.payload().ok_or(Error::Corrupt {
             field: "geometry",
             why: "more blocks than a file can hold",
@@ -300,7 +300,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub(super) fn geometry(&self) -> &BloomGeometry {
         self.layout.geometry()
     }
 }
@@ -310,7 +310,7 @@ pub(super) fn must_match_layout<L: Layout>(
     (hasher, layout): (&KeyHasher, &L),
     (other_hasher, other_layout): (&KeyHasher, &L),
 ) -> Result<()> {
-    let fields = |geometry: &Geometry| {
+    let fields = |geometry: &BloomGeometry| {
         [
             ("blocks", geometry.blocks),
             ("block bits", geometry.block_bits.into()),

@@ -6,11 +6,11 @@ use super::bit_filter::{BitFilter, Layout, by_size};
 use crate::arch::{Hint, L2};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe};
-use crate::kernel::pipeline::{
-    self, L2_BYTES, LANES, MultiProbe, Probe, Update,
+use crate::dispatch::pipeline::{
+    self, L2_BYTES, MultiProbe, Probe, ROW, Update,
 };
-use crate::kernel::{
-    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+use crate::dispatch::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
 use crate::memory::{BlockSource, BlocksMut, blocks, blocks_mut};
 
@@ -58,8 +58,8 @@ struct Bits<const BYTES: usize, const GROUPS: u32>;
 /// The single lookup of kernel `K` in blocks of source `M`.
 struct BitLookup<K, M>(PhantomData<(K, M)>);
 
-impl<L, D, M, const BYTES: usize, const GROUPS: u32> Lookup<BitFilter<L, D>>
-    for BitLookup<Bits<BYTES, GROUPS>, M>
+impl<L, D, M, const BYTES: usize, const GROUPS: u32>
+    SingleLookup<BitFilter<L, D>> for BitLookup<Bits<BYTES, GROUPS>, M>
 where
     L: Layout,
     M: BlockSource<D>,
@@ -282,15 +282,15 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32, const FIRST: bool>
 /// positions.
 #[derive(Clone, Copy)]
 struct BitPlans<'a, K, const BYTES: usize> {
-    blocks: [&'a [u8; BYTES]; LANES],
-    kept: [K; LANES],
+    blocks: [&'a [u8; BYTES]; ROW],
+    kept: [K; ROW],
 }
 
 impl<K: Default + Copy, const BYTES: usize> Default
     for BitPlans<'_, K, BYTES>
 {
     fn default() -> Self {
-        Self { blocks: [&[0; BYTES]; LANES], kept: [K::default(); LANES] }
+        Self { blocks: [&[0; BYTES]; ROW], kept: [K::default(); ROW] }
     }
 }
 

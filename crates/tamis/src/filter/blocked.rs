@@ -2,11 +2,11 @@
 
 use tamis_theory::blocked;
 
-use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bit_filter::{BloomGeometry, Layout, Measured, Theory};
 use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{Count, FillHistogram, LANES, Probes};
+use crate::dispatch::CoreFns;
 use crate::format::Kind;
-use crate::kernel::CoreFns;
 use crate::placement::Single;
 
 bloom_kind! {
@@ -45,7 +45,7 @@ bloom_kind! {
 /// The layout of [`Blocked`].
 #[derive(Debug, Clone, Copy)]
 pub struct BlockedLayout {
-    geometry: Geometry,
+    geometry: BloomGeometry,
     placement: Single,
     count: Count,
 }
@@ -69,7 +69,7 @@ impl Layout for BlockedLayout {
         super::bit_kernels::core_fns(self)
     }
 
-    fn new(geometry: Geometry) -> Self {
+    fn new(geometry: BloomGeometry) -> Self {
         Self {
             geometry,
             placement: Single { blocks: geometry.blocks },
@@ -78,7 +78,7 @@ impl Layout for BlockedLayout {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
+    fn geometry(&self) -> &BloomGeometry {
         &self.geometry
     }
 

@@ -2,11 +2,11 @@
 
 use tamis_theory::standard;
 
-use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bit_filter::{BloomGeometry, Layout, Measured, Theory};
 use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, FillHistogram, OneBit};
+use crate::dispatch::CoreFns;
 use crate::format::Kind;
-use crate::kernel::CoreFns;
 use crate::placement::Scattered;
 
 bloom_kind! {
@@ -43,7 +43,7 @@ bloom_kind! {
 /// The layout of [`Bloom`].
 #[derive(Debug, Clone, Copy)]
 pub struct BloomLayout {
-    geometry: Geometry,
+    geometry: BloomGeometry,
     placement: Scattered,
 }
 
@@ -65,14 +65,14 @@ impl Layout for BloomLayout {
         super::bit_kernels::core_fns(self)
     }
 
-    fn new(geometry: Geometry) -> Self {
+    fn new(geometry: BloomGeometry) -> Self {
         // Fits: the geometry's check bounds the number of blocks.
         let bits = geometry.blocks * u64::from(geometry.block_bits);
         Self { geometry, placement: Scattered { bits } }
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
+    fn geometry(&self) -> &BloomGeometry {
         &self.geometry
     }
 

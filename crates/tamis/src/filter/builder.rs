@@ -2,7 +2,7 @@
 
 use tamis_theory::Prediction;
 
-use super::bit_filter::{BitFilter, Geometry, Layout};
+use super::bit_filter::{BitFilter, BloomGeometry, Layout};
 use super::{FilterMut, sealed};
 use crate::error::{Error, Result};
 use crate::format::Counts;
@@ -456,7 +456,7 @@ pub(super) fn bloom_design<L: Layout>(
     let size = sizing.size()?;
     let block_bits = sizing.block_bits;
     // Before the theory, which has designs for more block sizes.
-    Geometry { blocks: 1, block_bits, probes: L::MIN_PROBES }
+    BloomGeometry { blocks: 1, block_bits, probes: L::MIN_PROBES }
         .check(L::MIN_PROBES)?;
     let design = match (size, probes) {
         (Size::Fpr(_), Some(_)) => {
@@ -484,7 +484,7 @@ pub(super) fn bloom_build<L: Layout>(
     design: &Prediction,
     items: u64,
 ) -> Result<BitFilter<L>> {
-    let geometry = Geometry {
+    let geometry = BloomGeometry {
         blocks: sizing.blocks(items, design.bits_per_key)?,
         block_bits: sizing.block_bits,
         probes: design.probes,

@@ -8,9 +8,9 @@ mod blocked;
 mod bloom;
 mod bloom_kind;
 mod builder;
-mod choice;
 mod embedded;
 mod methods;
+mod recommend;
 #[cfg(feature = "std")]
 mod shared;
 mod split;
@@ -22,7 +22,7 @@ pub use balanced::{Balanced, BlockState, Threshold};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use builder::{Buildable, Builder, Size};
-pub use choice::Prefer;
+pub use recommend::Prefer;
 #[cfg(feature = "std")]
 pub use shared::{Shareable, Shared};
 pub use split::Split;

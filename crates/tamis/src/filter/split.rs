@@ -2,11 +2,11 @@
 
 use tamis_theory::split;
 
-use super::bit_filter::{Geometry, Layout, Measured, Theory};
+use super::bit_filter::{BloomGeometry, Layout, Measured, Theory};
 use super::bloom_kind::bloom_kind;
 use crate::block::bloom::{ANY, Count, FillHistogram, LANES, Probes};
+use crate::dispatch::CoreFns;
 use crate::format::Kind;
-use crate::kernel::CoreFns;
 use crate::placement::Pair;
 
 bloom_kind! {
@@ -45,7 +45,7 @@ bloom_kind! {
 /// The layout of [`Split`].
 #[derive(Debug, Clone, Copy)]
 pub struct SplitLayout {
-    geometry: Geometry,
+    geometry: BloomGeometry,
     placement: Pair,
     /// Bits in the first and in the second block; the odd one goes to the
     /// first, where it turns more non-members away.
@@ -71,8 +71,8 @@ impl Layout for SplitLayout {
         super::bit_kernels::core_fns(self)
     }
 
-    fn new(geometry: Geometry) -> Self {
-        let Geometry { blocks, probes, .. } = geometry;
+    fn new(geometry: BloomGeometry) -> Self {
+        let BloomGeometry { blocks, probes, .. } = geometry;
         Self {
             geometry,
             placement: Pair { blocks },
@@ -81,7 +81,7 @@ impl Layout for SplitLayout {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
+    fn geometry(&self) -> &BloomGeometry {
         &self.geometry
     }
 

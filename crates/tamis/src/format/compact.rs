@@ -21,10 +21,10 @@ const HEADER: usize = 32;
 /// Bytes that the checksum of the header covers.
 const COVERED: usize = 28;
 /// The first two bytes of every compact image; the version follows.
-const MAGIC: [u8; 2] = [0x89, b't'];
+const COMPACT_MAGIC: [u8; 2] = [0x89, b't'];
 /// The version this build writes and reads.
 const VERSION: u8 = 1;
-/// Versions that later releases may use. Other values follow `MAGIC` in the
+/// Versions that later releases may use. Other values follow `COMPACT_MAGIC` in the
 /// files of other programs alone.
 const VERSIONS: core::ops::RangeInclusive<u8> = 1..=15;
 /// Bit of the flags: heads have 4 bits, and not 8.
@@ -33,7 +33,7 @@ const NIBBLE_HEADS: u8 = 16;
 /// Whether `image` begins as a compact one.
 #[inline]
 pub(super) fn is_compact(image: &[u8]) -> bool {
-    image.starts_with(&MAGIC)
+    image.starts_with(&COMPACT_MAGIC)
         && image.get(2).is_none_or(|version| VERSIONS.contains(version))
 }
 
@@ -228,7 +228,7 @@ impl Image<'_> {
         let mut header = [0; HEADER];
         let mut at = Writer { bytes: &mut header, at: 0 };
         let codes = kind.code() | hasher.id().code() << 4;
-        at.put(&MAGIC);
+        at.put(&COMPACT_MAGIC);
         // Codes are below 16, and the kinds limit block bits to 8192, the
         // probes and remainders to 40 and the flags to 31.
         at.put(&[VERSION, codes as u8, kept.small as u8, kept.flags as u8]);

@@ -56,19 +56,19 @@ mod avx2;
 mod avx512;
 mod fast;
 mod layout;
+mod load;
 mod ops;
 mod reference;
 mod scalar;
-mod summary;
 
 pub(crate) use fast::{
     BlockKey, BlockTables, Bytes, Capped, Elastic, FastBlock, FormSpec,
     HeadSpec, InsertOutcome, Nibbles, Plain, RepeatPolicy, Reversed,
 };
 pub(crate) use layout::{Form, HeadLayout, Shape};
+pub(crate) use load::BlockLoad;
 pub(crate) use ops::Ops;
 pub(crate) use reference::{DecodedBlock, Entry, lookup as lookup_reference};
-pub(crate) use summary::BlockLoad;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::layout::{Form, Shape};
-use super::summary::BlockBits;
+use super::load::BlockBits;
 use crate::block::Verdict;
 use crate::error::{Error, Result};
 

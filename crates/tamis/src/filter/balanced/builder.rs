@@ -5,21 +5,21 @@ use tamis_theory::{Prediction, block, split, tune};
 
 use super::Balanced;
 use super::shape::{BalancedShape, Refusal, Threshold};
-use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::overflow::Overflow;
 use crate::placement::{Admission, MAX_CHOICES, Scheme};
+use crate::placement_design::{SchemeSettings, level_sizes};
 
-/// Settings of a balanced filter alone.
+/// BalancedSettings of a balanced filter alone.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct BalancedSettings {
     probes: Option<u32>,
     max_reads_miss: f64,
     particular: Option<Particular>,
 }
 
-impl Default for Settings {
+impl Default for BalancedSettings {
     fn default() -> Self {
         Self { probes: None, max_reads_miss: 1.25, particular: None }
     }
@@ -53,7 +53,7 @@ impl Default for Particular {
 
 /// A design for any number of keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Design {
+pub struct BalancedDesign {
     scheme: Scheme,
     shares: Shares,
     refusal: Refusal,
@@ -235,10 +235,13 @@ impl Builder<Balanced> {
 }
 
 impl Buildable for Balanced {
-    type Settings = Settings;
-    type Design = Design;
+    type Settings = BalancedSettings;
+    type Design = BalancedDesign;
 
-    fn design(sizing: &Sizing, settings: &Settings) -> Result<Design> {
+    fn design(
+        sizing: &Sizing,
+        settings: &BalancedSettings,
+    ) -> Result<BalancedDesign> {
         let size = sizing.size()?;
         let block_bits = sizing.block_bits;
         if !matches!(block_bits, 256 | 512) {
@@ -254,14 +257,14 @@ impl Buildable for Balanced {
         }
     }
 
-    fn prediction(design: &Design) -> Prediction {
+    fn prediction(design: &BalancedDesign) -> Prediction {
         design.prediction
     }
 
     fn build(
         sizing: &Sizing,
-        _settings: &Settings,
-        design: &Design,
+        _settings: &BalancedSettings,
+        design: &BalancedDesign,
         items: u64,
     ) -> Result<Self> {
         let Prediction { bits_per_key, probes, fpr, .. } = design.prediction;
@@ -293,7 +296,7 @@ impl Buildable for Balanced {
 /// The search for a design in blocks of this size.
 struct DesignSearch<'a> {
     block_bits: u32,
-    settings: &'a Settings,
+    settings: &'a BalancedSettings,
 }
 
 impl DesignSearch<'_> {
@@ -302,8 +305,8 @@ impl DesignSearch<'_> {
     fn design_at(
         &self,
         bits_per_key: f64,
-        near: Option<&Design>,
-    ) -> Result<Design> {
+        near: Option<&BalancedDesign>,
+    ) -> Result<BalancedDesign> {
         match &self.settings.particular {
             Some(particular) => {
                 self.particular(particular, bits_per_key, near)
@@ -317,7 +320,7 @@ impl DesignSearch<'_> {
     /// The logarithm of the rate is nearly a straight line in the bits per
     /// key, so a few secant steps from the split filter's size get there;
     /// integers in the design make it a line with small steps.
-    fn design_for(&self, target: f64) -> Result<Design> {
+    fn design_for(&self, target: f64) -> Result<BalancedDesign> {
         let start = split::for_fpr(self.block_bits, target)?.bits_per_key;
         let mut bits = round_up(start);
         if self.settings.particular.is_none() && bits < LEAST_TUNED_BITS {
@@ -326,10 +329,10 @@ impl DesignSearch<'_> {
                 why: "balancing pays for lower rates only; use blocked",
             });
         }
-        let mut best: Option<Design> = None;
+        let mut best: Option<BalancedDesign> = None;
         let mut slope = -0.45;
         let mut last: Option<(f64, f64)> = None;
-        let mut near: Option<Design> = None;
+        let mut near: Option<BalancedDesign> = None;
         for _ in 0..MOST_DESIGNS {
             let design = self.design_at(bits, near.as_ref())?;
             near = Some(design);
@@ -364,8 +367,8 @@ impl DesignSearch<'_> {
     fn tuned(
         &self,
         bits_per_key: f64,
-        near: Option<&Design>,
-    ) -> Result<Design> {
+        near: Option<&BalancedDesign>,
+    ) -> Result<BalancedDesign> {
         if self.settings.probes.is_some() {
             return Err(Error::InvalidArgument {
                 what: "probes",
@@ -392,7 +395,7 @@ impl DesignSearch<'_> {
                 threshold,
             ) => Refusal::Count(Admission::new(*threshold, 0.0)),
         };
-        Ok(Design {
+        Ok(BalancedDesign {
             scheme: Scheme::Multilevel,
             shares: Shares::new(level_shares)?,
             refusal,
@@ -407,8 +410,8 @@ impl DesignSearch<'_> {
         &self,
         settings: &Particular,
         bits_per_key: f64,
-        near: Option<&Design>,
-    ) -> Result<Design> {
+        near: Option<&BalancedDesign>,
+    ) -> Result<BalancedDesign> {
         let Particular { scheme, access_budget, tracking_bits, .. } =
             *settings;
         if tracking_bits > 32 {
@@ -453,7 +456,7 @@ impl DesignSearch<'_> {
                 listed.prediction.probes
             }
         };
-        let with_probes = |probes: u32| -> Result<Design> {
+        let with_probes = |probes: u32| -> Result<BalancedDesign> {
             let refusal = match settings.by_set_bits {
                 false => {
                     Refusal::new(Threshold::Keys { threshold, admission })?
@@ -492,7 +495,7 @@ impl DesignSearch<'_> {
                 probes,
                 tracking_bits,
             })?;
-            Ok(Design {
+            Ok(BalancedDesign {
                 scheme,
                 shares: Shares::new(&shares)?,
                 refusal,

@@ -1,7 +1,7 @@
 //! The balanced Bloom filter.
 
 mod builder;
-mod engine;
+mod kernels;
 mod shape;
 
 pub use shape::Threshold;
@@ -16,16 +16,16 @@ use super::methods::{filter_methods, filter_mut_methods};
 use super::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::block::bloom::power;
 use crate::block::guarded::Division;
+use crate::dispatch::KernelFns;
 use crate::error::{Error, Result};
 use crate::filter::{Parameter, Parameters};
 use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
-use crate::kernel::KernelFns;
 use crate::key::KeyHasher;
 use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
 use crate::placement::Scheme;
 use crate::summary::tracking;
-use engine::{Engine, Site};
+use kernels::{Engine, Site};
 use shape::{BalancedShape, Tally};
 
 /// A balanced Bloom filter (Kanizo, Hay and Keslassy): blocks that are full
@@ -167,7 +167,7 @@ impl Balanced {
     /// ```
     #[must_use]
     pub fn builder() -> Builder<Self> {
-        Builder::new(builder::Settings::default())
+        Builder::new(builder::BalancedSettings::default())
     }
 
     fn with_shape(
@@ -182,7 +182,7 @@ impl Balanced {
         let data = Owned::zeroed(bytes)?;
         let engine = Engine::new(&shape);
         Ok(Self {
-            fns: engine::select(&shape, &engine),
+            fns: kernels::select(&shape, &engine),
             engine: Box::new(engine),
             shape,
             hasher,
@@ -282,7 +282,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         )?;
         let engine = Engine::new(&shape);
         Ok(Self {
-            fns: engine::select(&shape, &engine),
+            fns: kernels::select(&shape, &engine),
             engine: Box::new(engine),
             shape,
             hasher: header.hasher,
@@ -315,7 +315,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             Listed::Stored(_) => OverflowList::from_sorted(self.list().sorted),
         };
         Ok(Balanced {
-            fns: engine::select(&self.shape, &self.engine),
+            fns: kernels::select(&self.shape, &self.engine),
             shape: self.shape,
             engine: self.engine,
             hasher: self.hasher,

@@ -6,15 +6,15 @@ use tamis_theory::Prediction;
 use tamis_theory::tinyset::{self, Block, two_level};
 
 use super::TinySet;
-use super::geometry::Geometry;
+use super::geometry::TinySetGeometry;
 use crate::block::fingerprint::{Form, HeadLayout, Shape};
 use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::format::Counts;
 
-/// Settings of a TinySet alone.
+/// TinySetSettings of a TinySet alone.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
+pub struct TinySetSettings {
     chains: Option<u32>,
     removable: bool,
     repeats: bool,
@@ -36,7 +36,7 @@ const FOR_REVERSED: Range<f64> = 5.8..8.3;
 
 /// A design for any number of keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Design {
+pub struct TinySetDesign {
     shape: Shape,
     /// Blocks of the first level per block of the second.
     ratio: Option<f64>,
@@ -120,10 +120,13 @@ impl Builder<TinySet> {
 }
 
 impl Buildable for TinySet {
-    type Settings = Settings;
-    type Design = Design;
+    type Settings = TinySetSettings;
+    type Design = TinySetDesign;
 
-    fn design(sizing: &Sizing, settings: &Settings) -> Result<Design> {
+    fn design(
+        sizing: &Sizing,
+        settings: &TinySetSettings,
+    ) -> Result<TinySetDesign> {
         let size = sizing.size()?;
         let block_bits = sizing.block_bits;
         let chains = settings.chains.unwrap_or(block_bits / 8);
@@ -160,20 +163,20 @@ impl Buildable for TinySet {
         } else {
             shape.with_heads(HeadLayout::Nibbles)
         };
-        Ok(Design { shape, ratio: None, prediction, bits_per_key })
+        Ok(TinySetDesign { shape, ratio: None, prediction, bits_per_key })
     }
 
-    fn prediction(design: &Design) -> Prediction {
+    fn prediction(design: &TinySetDesign) -> Prediction {
         design.prediction
     }
 
     fn build(
         sizing: &Sizing,
-        settings: &Settings,
-        design: &Design,
+        settings: &TinySetSettings,
+        design: &TinySetDesign,
         items: u64,
     ) -> Result<Self> {
-        let Design { shape, ratio, prediction, bits_per_key } = *design;
+        let TinySetDesign { shape, ratio, prediction, bits_per_key } = *design;
         // `bits_per_key` covers both levels.
         let share = ratio.map_or(1.0, |ratio| ratio / (1.0 + ratio));
         let blocks = sizing.blocks(items, bits_per_key * share)?;
@@ -185,8 +188,12 @@ impl Buildable for TinySet {
     }
 }
 
-impl Settings {
-    fn two_level_design(&self, size: Size, block: Block) -> Result<Design> {
+impl TinySetSettings {
+    fn two_level_design(
+        &self,
+        size: Size,
+        block: Block,
+    ) -> Result<TinySetDesign> {
         let invalid =
             |why| Err(Error::InvalidArgument { what: "levels", why });
         if self.removable {
@@ -204,11 +211,16 @@ impl Settings {
         geometry.check()?;
         let bits_per_key = round_up(prediction.bits_per_key);
         let ratio = Some(design.ratio);
-        Ok(Design { shape, ratio, prediction, bits_per_key })
+        Ok(TinySetDesign { shape, ratio, prediction, bits_per_key })
     }
 
-    fn geometry(&self, shape: Shape, blocks: u64, second: u64) -> Geometry {
+    fn geometry(
+        &self,
+        shape: Shape,
+        blocks: u64,
+        second: u64,
+    ) -> TinySetGeometry {
         let Self { removable, repeats, .. } = *self;
-        Geometry { blocks, shape, second, removable, repeats }
+        TinySetGeometry { blocks, shape, second, removable, repeats }
     }
 }

@@ -15,7 +15,7 @@ use crate::placement::reduce;
 
 /// Number and shape of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Geometry {
+pub(super) struct TinySetGeometry {
     /// Blocks of the first level.
     pub(super) blocks: u64,
     pub(super) shape: Shape,
@@ -36,7 +36,7 @@ const REMOVABLE: u32 = 2;
 const REPEATS: u32 = 4;
 const REVERSED_HEADS: u32 = 8;
 
-impl Geometry {
+impl TinySetGeometry {
     const ENCODED: usize = 40;
 
     /// Bytes of all blocks; `None` if they overflow.

@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 
 use super::TinySet;
-use super::geometry::Geometry;
+use super::geometry::TinySetGeometry;
 use crate::arch::{Hint, L2, WithToken};
 use crate::block::Verdict;
 use crate::block::fingerprint::{
@@ -12,11 +12,11 @@ use crate::block::fingerprint::{
     FastBlock, Form, FormSpec, HeadSpec, InsertOutcome, Nibbles, Plain,
     RepeatPolicy, Reversed, Shape, lookup_reference,
 };
-use crate::kernel::pipeline::{
-    self, L3_BYTES, LANES, MultiProbe, Probe, Update,
+use crate::dispatch::pipeline::{
+    self, L3_BYTES, MultiProbe, Probe, ROW, Update,
 };
-use crate::kernel::{
-    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+use crate::dispatch::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
 use crate::memory::{
     BlockSource, BlocksMut, NonEmptyBlocks, UnalignedBlocks, blocks_mut,
@@ -26,7 +26,7 @@ use crate::placement::address;
 /// The part of a TinySet that its kernels need.
 #[derive(Clone, Copy)]
 pub(super) struct TinySetCore {
-    pub(super) geometry: Geometry,
+    pub(super) geometry: TinySetGeometry,
     tables: BlockTables,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn is_fast(shape: Shape) -> bool {
 /// Chooses the kernel of a geometry, for blocks that single lookups find in
 /// `M`.
 pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
-    geometry: Geometry,
+    geometry: TinySetGeometry,
 ) -> (TinySetCore, TinySetFns<D>) {
     macro_rules! first {
         ($(($bytes:literal, $form:ident, $heads:ident))*) => {
@@ -113,7 +113,7 @@ struct Fast<const BYTES: usize, F, H>(PhantomData<(F, H)>);
 /// The single lookup of kernel `K` in blocks of source `M`.
 struct FastLookup<K, M>(PhantomData<(K, M)>);
 
-impl<D, M, const BYTES: usize, F, H> Lookup<TinySet<D>>
+impl<D, M, const BYTES: usize, F, H> SingleLookup<TinySet<D>>
     for FastLookup<Fast<BYTES, F, H>, M>
 where
     D: AsRef<[u8]>,
@@ -434,10 +434,10 @@ impl<const BYTES: usize, F, H> Copy for PlannedView<'_, BYTES, F, H> {}
 #[derive(Clone, Copy, Default)]
 struct PlannedRow {
     /// Byte at which the block begins.
-    offsets: [u64; LANES],
+    offsets: [u64; ROW],
     /// The two words of [`BlockKey::pack`].
-    words: [u64; LANES],
-    heads: [u64; LANES],
+    words: [u64; ROW],
+    heads: [u64; ROW],
 }
 
 impl PlannedRow {
@@ -460,7 +460,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec>
     /// Plans keys one by one, for more than 2^32 - 1 blocks.
     #[cold]
     #[inline(never)]
-    fn plan_each(&self, hashes: &[u64; LANES], row: &mut PlannedRow) {
+    fn plan_each(&self, hashes: &[u64; ROW], row: &mut PlannedRow) {
         for (lane, &hash) in hashes.iter().enumerate() {
             let (block, fraction) = address(hash, self.count);
             let key = TinySetView::<BYTES, F, H>::key(hash, fraction);
@@ -475,7 +475,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
     type Plans = PlannedRow;
 
     #[inline(always)]
-    fn plan_row(&self, hashes: &[u64; LANES], row: &mut PlannedRow) {
+    fn plan_row(&self, hashes: &[u64; ROW], row: &mut PlannedRow) {
         if self.small_count == 0 {
             return self.plan_each(hashes, row);
         }
@@ -746,7 +746,7 @@ impl ReferenceView<'_> {
     }
 }
 
-impl<D: AsRef<[u8]>> Lookup<TinySet<D>> for Reference {
+impl<D: AsRef<[u8]>> SingleLookup<TinySet<D>> for Reference {
     fn contains<B: Backend>(_: B, set: &TinySet<D>, hash: u64) -> bool {
         ReferenceView { core: &set.core, data: set.blocks() }.contains(hash)
     }
@@ -837,9 +837,9 @@ mod tests {
     fn planned_alike<H: HeadSpec>(
         shape: Shape,
         count: u64,
-        hashes: [u64; LANES],
+        hashes: [u64; ROW],
     ) {
-        let geometry = Geometry {
+        let geometry = TinySetGeometry {
             blocks: count,
             shape,
             second: 0,
@@ -872,7 +872,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_are_planned_as_single_keys(
-            hashes in any::<[u64; LANES]>(),
+            hashes in any::<[u64; ROW]>(),
             count in prop_oneof![
                 1u64..1000,
                 Just(u64::from(u32::MAX)),

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Geometry, TinySet};
+use super::{TinySet, TinySetGeometry};
 use crate::block::fingerprint::{BlockLoad, DecodedBlock, Form};
 use crate::filter::{Parameter, Parameters};
 
@@ -243,7 +243,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     /// The settings by name; see [`inspect`](crate::inspect::parameters).
     pub(crate) fn parameters(&self) -> Parameters {
-        let Geometry { blocks, shape, second, removable, repeats } =
+        let TinySetGeometry { blocks, shape, second, removable, repeats } =
             self.core.geometry;
         let word = |yes| Parameter::Word(if yes { "yes" } else { "no" });
         let mut parameters = vec![

@@ -15,7 +15,7 @@ pub use window::Window;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use geometry::Geometry;
+use geometry::TinySetGeometry;
 use kernels::{TinySetCore, TinySetFns};
 
 use super::methods::{filter_methods, filter_mut_methods};
@@ -105,11 +105,11 @@ impl TinySet {
     /// ```
     #[must_use]
     pub fn builder() -> Builder<Self> {
-        Builder::new(builder::Settings::default())
+        Builder::new(builder::TinySetSettings::default())
     }
 
     fn with_geometry(
-        geometry: Geometry,
+        geometry: TinySetGeometry,
         hasher: KeyHasher,
         counts: Counts,
     ) -> Result<Self> {
@@ -122,7 +122,7 @@ impl TinySet {
 
     /// A filter in memory that holds its blocks and nothing else.
     fn with_data(
-        geometry: Geometry,
+        geometry: TinySetGeometry,
         hasher: KeyHasher,
         counts: Counts,
         data: Owned,
@@ -197,7 +197,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 found: header.kind.name(),
             });
         }
-        let geometry = Geometry::decode(&header.geometry)?;
+        let geometry = TinySetGeometry::decode(&header.geometry)?;
         let bytes = geometry.payload().ok_or(Error::Corrupt {
             field: "geometry",
             why: "more blocks than a file can hold",
@@ -383,7 +383,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     ) -> Result<f64> {
         self.one_level("merge")?;
         self.must_match(other)?;
-        let Geometry { blocks, shape, .. } = self.core.geometry;
+        let TinySetGeometry { blocks, shape, .. } = self.core.geometry;
         let merged =
             self.states().zip(other.states()).map(|(ours, theirs)| {
                 ours.merge(theirs, &shape, !self.core.geometry.repeats)
@@ -398,13 +398,13 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         Ok(Self::mean_rate(geometry.blocks, shape, self.folded()))
     }
 
-    fn folded_geometry(&self) -> Result<Geometry> {
+    fn folded_geometry(&self) -> Result<TinySetGeometry> {
         self.one_level("fold")?;
         let blocks = self.core.geometry.blocks;
         if blocks % 2 != 0 {
             return Err(Error::NotFoldable { blocks });
         }
-        Ok(Geometry { blocks: blocks / 2, ..self.core.geometry })
+        Ok(TinySetGeometry { blocks: blocks / 2, ..self.core.geometry })
     }
 
     fn folded(&self) -> impl Iterator<Item = DecodedBlock> + '_ {
@@ -427,14 +427,14 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     /// The elastic form: entries that gave up a bit are shorter than their
     /// room, so blocks must store the length they are cut for.
-    fn grown_geometry(&self) -> Result<Geometry> {
+    fn grown_geometry(&self) -> Result<TinySetGeometry> {
         self.one_level("grow")?;
-        let Geometry { blocks, shape, .. } = self.core.geometry;
+        let TinySetGeometry { blocks, shape, .. } = self.core.geometry;
         let blocks = blocks
             .checked_mul(2)
             .ok_or(Error::Allocation { bytes: u64::MAX })?;
         let shape = shape.with_form(Form::Elastic);
-        Ok(Geometry { blocks, shape, ..self.core.geometry })
+        Ok(TinySetGeometry { blocks, shape, ..self.core.geometry })
     }
 
     fn grown<'a>(
@@ -447,10 +447,10 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
 /// Compares two filters; the error names the first field that differs.
 fn match_settings(
-    (hasher, geometry): (&KeyHasher, &Geometry),
-    (other_hasher, other_geometry): (&KeyHasher, &Geometry),
+    (hasher, geometry): (&KeyHasher, &TinySetGeometry),
+    (other_hasher, other_geometry): (&KeyHasher, &TinySetGeometry),
 ) -> Result<()> {
-    let fields = |geometry: &Geometry| {
+    let fields = |geometry: &TinySetGeometry| {
         let block = geometry.shape.block;
         [
             ("blocks", geometry.blocks),

@@ -61,7 +61,7 @@ impl Sharded {
             });
             Mutex::new(Shard { added: 0, blocks })
         });
-        let one = super::Geometry { blocks: 1, ..geometry };
+        let one = super::TinySetGeometry { blocks: 1, ..geometry };
         let one = kernels::select::<_, WholeBuffer>(one);
         let shards = shards.collect();
         Self { core, fns, one, hasher, counts, per_shard, shards }
@@ -162,7 +162,7 @@ impl SharedState for Sharded {
         // A copy: locking shards of both at once could deadlock.
         let other = other.collect()?;
         other.one_level("merge")?;
-        let super::Geometry { shape, repeats, .. } = self.core.geometry;
+        let super::TinySetGeometry { shape, repeats, .. } = self.core.geometry;
         let bytes = shape.bytes();
         for (number, shard) in (0..).zip(&self.shards) {
             let first: u64 = number * self.per_shard;

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::Chained;
 use super::bucket::RefusalRule;
-use crate::balance::{SchemeSettings, level_sizes};
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::{Proposals, Scheme};
+use crate::placement_design::{SchemeSettings, level_sizes};
 
 /// Builds a [`Chained`] table from the number of items and optional settings.
 ///

@@ -7,11 +7,11 @@ use crate::arch::{Hint, L2};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe as _, Count, Probes};
 use crate::block::guarded::Division;
-use crate::kernel::pipeline::{
-    self, L2_BYTES, LANES, MultiProbe, Probe, Update,
+use crate::dispatch::pipeline::{
+    self, L2_BYTES, MultiProbe, Probe, ROW, Update,
 };
-use crate::kernel::{
-    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, Lookup,
+use crate::dispatch::{
+    Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
 use crate::key::Stream;
 use crate::memory::{NonEmptyBlocks, blocks};
@@ -292,7 +292,7 @@ pub(super) fn select<D: AsRef<[u8]>>(
 struct Walk<const BYTES: usize, const TRACKED: bool>;
 
 impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
-    Lookup<Balanced<D>> for Walk<BYTES, TRACKED>
+    SingleLookup<Balanced<D>> for Walk<BYTES, TRACKED>
 {
     #[inline(always)]
     fn contains<B: Backend>(
@@ -561,13 +561,13 @@ struct InBatch<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
 #[derive(Clone, Copy)]
 struct WalkPlans<'a, const BYTES: usize> {
     /// The words behind the first positions.
-    first: [[u64; 2]; LANES],
-    blocks: [&'a [u8; BYTES]; LANES],
+    first: [[u64; 2]; ROW],
+    blocks: [&'a [u8; BYTES]; ROW],
 }
 
 impl<const BYTES: usize> Default for WalkPlans<'_, BYTES> {
     fn default() -> Self {
-        Self { first: [[0; 2]; LANES], blocks: [&[0; BYTES]; LANES] }
+        Self { first: [[0; 2]; ROW], blocks: [&[0; BYTES]; ROW] }
     }
 }
 

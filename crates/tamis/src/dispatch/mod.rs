@@ -7,7 +7,7 @@
 //! * [`Kernel`] and [`Insertion`]: one implementation of a structure's batch
 //!   lookups, and of its insertions, generic over the backend. A structure has
 //!   one kernel per block layout.
-//! * [`Lookup`]: the single lookup of a kernel. It takes the whole structure,
+//! * [`SingleLookup`]: the single lookup of a kernel. It takes the whole structure,
 //!   two words in registers, where the other operations take slices.
 //! * [`KernelFns`]: four function pointers, those of the chosen kernel for the
 //!   best level of this processor.
@@ -73,7 +73,7 @@ pub(crate) trait Insertion<C: Core> {
 }
 
 /// The single lookup of a kernel in structures of type `S`.
-pub(crate) trait Lookup<S> {
+pub(crate) trait SingleLookup<S> {
     fn contains<B: Backend>(backend: B, structure: &S, hash: u64) -> bool;
 }
 
@@ -124,13 +124,13 @@ impl<C: Core> CoreFns<C> {
 }
 
 /// The single lookup `L` for the best level of the processor.
-fn contains_fn<S, L: Lookup<S>>() -> unsafe fn(*const (), u64) -> bool {
+fn contains_fn<S, L: SingleLookup<S>>() -> unsafe fn(*const (), u64) -> bool {
     for_level!(contains_fn::<S, L>)
 }
 
 impl<S, C: Core> KernelFns<S, C> {
     /// The functions of a kernel and its single lookup `L`.
-    pub(crate) fn new<L: Lookup<S>>(core: CoreFns<C>) -> Self {
+    pub(crate) fn new<L: SingleLookup<S>>(core: CoreFns<C>) -> Self {
         let contains = contains_fn::<S, L>();
         Self { contains, core, structure: PhantomData }
     }
@@ -210,7 +210,7 @@ macro_rules! functions {
                 }
             }
 
-            pub(super) fn contains_fn<S, L: Lookup<S>>()
+            pub(super) fn contains_fn<S, L: SingleLookup<S>>()
             -> unsafe fn(*const (), u64) -> bool {
                 contains::<S, L>
             }
@@ -220,7 +220,7 @@ macro_rules! functions {
                 ///
                 /// The processor has the features, and `structure` points to
                 /// an `S` that is not changed during the call.
-                unsafe fn contains<S, L: Lookup<S>>(
+                unsafe fn contains<S, L: SingleLookup<S>>(
                     structure: *const (),
                     hash: u64,
                 ) -> bool {

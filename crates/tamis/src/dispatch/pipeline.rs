@@ -2,7 +2,7 @@
 //!
 //! A lookup is a sequence of *probes*, each of which reads one block. In a
 //! batch the block of a later key is prefetched while that of an earlier one
-//! is tested. Keys are handled in rows of [`LANES`], so that the work before
+//! is tested. Keys are handled in rows of [`ROW`], so that the work before
 //! the block arrives (which block, which chain, which bits) can be planned for
 //! a row at once, in vectors. Keys whose first block does not decide go
 //! through the same loop again with their next block.
@@ -15,7 +15,7 @@ use crate::arch::{Hint, L1, L2, WithToken};
 use crate::block::Verdict;
 
 /// Keys in a row.
-pub(crate) const LANES: usize = 16;
+pub(crate) const ROW: usize = 16;
 
 /// Keys that go through one probe before those that need another one do:
 /// bounds the memory for them.
@@ -41,7 +41,7 @@ pub(crate) trait Probe: Copy {
 
     /// Computes the part of a row's plans that is computed in vectors.
     #[inline(always)]
-    fn plan_row(&self, hashes: &[u64; LANES], plans: &mut Self::Plans) {
+    fn plan_row(&self, hashes: &[u64; ROW], plans: &mut Self::Plans) {
         let _ = (hashes, plans);
     }
 
@@ -269,8 +269,8 @@ where
         if P::BRANCHES {
             found.fill(false);
         }
-        let (whole, rest) = hashes.split_at(hashes.len() / LANES * LANES);
-        let whole: &[[u64; LANES]] = bytemuck::cast_slice(whole);
+        let (whole, rest) = hashes.split_at(hashes.len() / ROW * ROW);
+        let whole: &[[u64; ROW]] = bytemuck::cast_slice(whole);
         // Those of the rows ahead, and of the row that is planned next.
         let mut plans = [P::Plans::default(); RING];
         for (plans, row) in plans[..RING - 1].iter_mut().zip(whole) {
@@ -279,10 +279,10 @@ where
         // Rows with a row to plan, and the last ones without. A window has
         // one base address for both rows.
         let early = (whole.len() + 1).saturating_sub(RING);
-        let (found, found_last) = found.split_at_mut(early * LANES);
+        let (found, found_last) = found.split_at_mut(early * ROW);
         let mut at = 0;
         for (found, window) in
-            found.chunks_exact_mut(LANES).zip(whole.windows(RING))
+            found.chunks_exact_mut(ROW).zip(whole.windows(RING))
         {
             let (row, later) = (&window[0], &window[RING - 1]);
             let (here, next) = here_and_next(&mut plans, at);
@@ -294,11 +294,11 @@ where
                 record::<P>(found, verdict);
                 undecided.key(verdict);
             }
-            undecided.row(LANES);
+            undecided.row(ROW);
         }
-        for (row, found) in (early..).zip(found_last.chunks_mut(LANES)) {
+        for (row, found) in (early..).zip(found_last.chunks_mut(ROW)) {
             let plans = &mut plans[row % RING];
-            let mut padded = [0; LANES];
+            let mut padded = [0; ROW];
             let row = match whole.get(row) {
                 Some(row) => row,
                 None => {
@@ -321,11 +321,7 @@ where
 
 /// Plans and prefetches a row.
 #[inline(always)]
-fn plan<P: Probe, H: Hint>(
-    probe: P,
-    row: &[u64; LANES],
-    plans: &mut P::Plans,
-) {
+fn plan<P: Probe, H: Hint>(probe: P, row: &[u64; ROW], plans: &mut P::Plans) {
     probe.plan_row(row, plans);
     for (lane, &hash) in row.iter().enumerate() {
         probe.prefetch::<H>(hash, plans, lane);
@@ -411,7 +407,7 @@ impl Collect for Places<'_> {
     #[inline(always)]
     fn row(&mut self, keys: usize) {
         self.keys += keys;
-        if self.keys > 64 - LANES {
+        if self.keys > 64 - ROW {
             self.finish();
         }
     }
@@ -488,16 +484,16 @@ mod tests {
     }
 
     impl<const SINGLE: bool> Probe for Fake<'_, SINGLE> {
-        type Plans = [u64; LANES];
+        type Plans = [u64; ROW];
 
-        fn plan_row(&self, hashes: &[u64; LANES], plans: &mut [u64; LANES]) {
+        fn plan_row(&self, hashes: &[u64; ROW], plans: &mut [u64; ROW]) {
             *plans = *hashes;
         }
 
         fn prefetch<H: Hint>(
             &self,
             hash: u64,
-            plans: &mut [u64; LANES],
+            plans: &mut [u64; ROW],
             lane: usize,
         ) {
             assert_eq!(plans[lane], hash);
@@ -508,7 +504,7 @@ mod tests {
             &self,
             backend: B,
             hash: u64,
-            plans: &[u64; LANES],
+            plans: &[u64; ROW],
             lane: usize,
         ) -> Verdict {
             assert_eq!(plans[lane], hash);
@@ -585,7 +581,7 @@ mod tests {
 
     #[test]
     fn every_key_gets_its_own_answer() {
-        let lengths = (0..=11 * LANES).chain([CHUNK - 1, CHUNK + 1, 10_000]);
+        let lengths = (0..=11 * ROW).chain([CHUNK - 1, CHUNK + 1, 10_000]);
         for len in lengths {
             for bytes in [1, 10, 11] {
                 check::<true>(len, bytes);
