@@ -1,0 +1,84 @@
+//! Measured false-positive rates beside the formula of each structure.
+
+use tamis_lab::baseline::{
+    Baseline, Counting, DLeft, Increments, VariableIncrement,
+};
+use tamis_lab::simulation::{Keys, Sample, false_positives, fill, runs};
+
+/// Structures per measurement, each with other keys.
+const RUNS: u64 = 32;
+const KEYS: u64 = 20_000;
+
+/// Rates of `RUNS` structures, each with `strangers` lookups of absent keys.
+///
+/// `expected` lies in the interval of 99.9 % of their mean, of which half
+/// is at most the share `precision` of it.
+fn assert_rate<B: Baseline>(
+    empty: impl Fn() -> B + Sync,
+    keys: u64,
+    strangers: u64,
+    expected: f64,
+    precision: f64,
+) {
+    let what = empty().name();
+    let sample = Sample::new(runs(RUNS, |run| {
+        let mut structure = empty();
+        let of_run = Keys::new(run);
+        fill(&mut structure, of_run.members(keys)).unwrap();
+        for key in of_run.members(keys) {
+            assert!(structure.contains(key), "{what} {run}");
+        }
+        false_positives(&structure, of_run.strangers(strangers)).value()
+    }));
+    let [low, high] = sample.interval();
+    println!("{what}: {} [{low}, {high}], expected {expected}", sample.mean());
+    assert!(
+        sample.agrees(expected),
+        "{what}: expected {expected}, measured [{low}, {high}]"
+    );
+    let half = (high - low) / 2.0;
+    assert!(half <= precision * expected, "{what}: +-{half} of {expected}");
+}
+
+/// Targets, absent keys per structure, and the precision they give.
+const TARGETS: [(f64, u64, f64); 3] =
+    [(0.01, 100_000, 0.03), (0.001, 300_000, 0.05), (0.0001, 500_000, 0.13)];
+
+#[test]
+fn counting_bloom_filters() {
+    for (target, strangers, precision) in TARGETS {
+        let filter = || Counting::for_rate(KEYS, target);
+        let expected = filter().expected_rate(KEYS);
+        assert!((expected / target - 1.0).abs() < 0.001);
+        assert_rate(filter, KEYS, strangers, expected, precision);
+    }
+}
+
+#[test]
+fn variable_increment_filters() {
+    for increments in [Increments::FOUR, Increments::EIGHT] {
+        for (target, strangers, precision) in TARGETS {
+            let filter =
+                || VariableIncrement::for_rate(KEYS, target, increments);
+            let expected = filter().expected_rate(KEYS);
+            assert!((expected / target - 1.0).abs() < 0.001);
+            assert_rate(filter, KEYS, strangers, expected, precision);
+        }
+    }
+}
+
+#[test]
+fn d_left_filters() {
+    // Rates of 1.2, 0.15 and 0.009 %.
+    let remainders = [11, 14, 18];
+    for (bits, (_, strangers, precision)) in
+        remainders.into_iter().zip(TARGETS)
+    {
+        let filter = || DLeft::new(10, bits);
+        let keys = filter().nominal();
+        let expected = filter().expected_rate(keys);
+        let first_order = 24.0 / 2f64.powi(bits as i32);
+        assert!((expected / first_order - 1.0).abs() < 0.007);
+        assert_rate(filter, keys, strangers, expected, precision);
+    }
+}
