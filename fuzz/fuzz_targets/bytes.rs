@@ -60,8 +60,11 @@ fn survive(bytes: &[u8]) -> Result<()> {
     }
     let _ = inspect::parameters(&view);
     let verified = view.verify();
+    let metadata = view.metadata().map(|metadata| metadata.iter().count());
+    assert!(verified.is_err() || metadata.is_ok(), "{metadata:?}");
 
     let mut owned = AnyFilter::from_bytes(bytes)?.into_owned()?;
+    assert_eq!(owned.metadata().map(|all| all.iter().count()), metadata);
     assert_eq!(owned.stats(), stats);
     let written = owned.to_bytes();
     assert_eq!(written, view.to_bytes());
@@ -81,6 +84,12 @@ fn survive(bytes: &[u8]) -> Result<()> {
     again.contains_hash_batch(&hashes, &mut found);
 
     // An owned copy can be changed.
+    if metadata.is_ok() && owned.set_metadata("note", "fuzz").is_ok() {
+        let bytes = owned.to_bytes();
+        let noted = AnyFilter::from_bytes(&bytes[..])?;
+        assert_eq!(noted.metadata()?.get("note"), Some("fuzz"));
+        assert_eq!(noted.bytes(), bytes.len() as u64);
+    }
     for &hash in &hashes {
         owned.insert_hash(hash);
         assert!(owned.contains_hash(hash));

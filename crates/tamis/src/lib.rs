@@ -43,7 +43,7 @@ pub use filter::{
 pub use filter::{Shareable, Shared};
 #[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{FORMAT_VERSION, Header, Kind, image_len};
+pub use format::{FORMAT_VERSION, Header, Kind, Metadata, image_len};
 pub use key::{HashId, Key, KeyHasher};
 pub use memory::Owned;
 pub use overflow::Overflow;

@@ -258,8 +258,8 @@ impl Owned {
     }
 
     #[cfg(feature = "std")]
-    pub(crate) fn into_parts(self) -> (Box<[Line]>, usize) {
-        (self.lines, self.bytes)
+    pub(crate) fn into_lines(self) -> Box<[Line]> {
+        self.lines
     }
 
     #[cfg(feature = "std")]

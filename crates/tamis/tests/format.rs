@@ -131,6 +131,28 @@ fn pasts() -> Vec<Past> {
     ]
 }
 
+/// A filter with metadata.
+fn annotated() -> (String, AnyFilter) {
+    let mut recipe = Recipe::new(Kind::Blocked, 40, Size::BitsPerKey(10.0));
+    recipe.block_bits = 256;
+    let mut filter = recipe.build().unwrap();
+    for key in keys(1, 40) {
+        filter.insert(&key);
+    }
+    for (name, value) in METADATA {
+        filter.set_metadata(name, value).unwrap();
+    }
+    ("blocked-metadata.tamis".into(), filter)
+}
+
+/// Sorted by name.
+const METADATA: [(&str, &str); 4] = [
+    ("com.example.shard", "7"),
+    ("key-format", "hex"),
+    ("note", "clés du 1er mai\n"),
+    ("source", "keys.txt"),
+];
+
 fn past(name: &str) -> TinySet {
     let mut all = pasts().into_iter();
     all.find(|past| past.name == name).unwrap().filter
@@ -151,7 +173,9 @@ fn builds_reproduce_the_golden_files() {
         recipes.map(|(name, recipe)| (name, build(&recipe).to_bytes()));
     let pasts = pasts().into_iter();
     let pasts = pasts.map(|past| (past.name.into(), past.filter.to_bytes()));
-    for (name, bytes) in recipes.chain(pasts) {
+    let (name, filter) = annotated();
+    let annotated = [(name, filter.to_bytes())];
+    for (name, bytes) in recipes.chain(pasts).chain(annotated) {
         let path = golden_path(&name);
         if std::env::var_os("TAMIS_WRITE_GOLDEN").is_some() && !path.exists() {
             std::fs::write(&path, &bytes).unwrap();
@@ -215,6 +239,115 @@ fn golden_files_with_a_past_open_and_answer() {
 }
 
 #[test]
+fn golden_file_with_metadata_opens_and_answers() {
+    let (name, filter) = annotated();
+    let mut opened = AnyFilter::open(golden_path(&name)).unwrap();
+    opened.verify().unwrap();
+    assert!(keys(1, 40).all(|key| opened.contains(&key)));
+    assert!(opened.metadata().unwrap().iter().eq(METADATA));
+    assert!(opened == filter.clone());
+    assert_eq!(opened.bytes(), filter.to_bytes().len() as u64);
+    assert!(opened.to_compact_bytes().is_err(), "no room for metadata");
+
+    // A mapped filter can get other metadata, too.
+    opened.set_metadata("note", "").unwrap();
+    opened.set_metadata("created", "2025-05-01").unwrap();
+    let bytes = opened.to_bytes();
+    assert_eq!(opened.bytes(), bytes.len() as u64);
+    let again = AnyFilter::from_bytes(&bytes[..]).unwrap();
+    again.verify().unwrap();
+    let names = again.metadata().unwrap().iter().map(|(name, _)| name);
+    assert!(names.eq([
+        "com.example.shard",
+        "created",
+        "key-format",
+        "source"
+    ]));
+    // Without metadata the file is that of a filter that never had any.
+    for (name, _) in METADATA {
+        opened.set_metadata(name, "").unwrap();
+    }
+    opened.set_metadata("created", "").unwrap();
+    let mut plain = filter.clone();
+    for (name, _) in METADATA {
+        plain.set_metadata(name, "").unwrap();
+    }
+    assert_eq!(opened.to_bytes(), plain.to_bytes());
+    assert!(opened.to_compact_bytes().is_ok());
+}
+
+/// Damaged metadata is an error of `metadata` and of copies, and the keys are
+/// found all the same.
+#[test]
+fn damaged_metadata_is_an_error_and_loses_no_key() {
+    let (_, filter) = annotated();
+    let mut bytes = filter.to_bytes();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+    assert!(keys(1, 40).all(|key| view.contains(&key)));
+    let is_checksum = |result: Result<(), Error>| match result {
+        Err(Error::Checksum { part: "metadata" | "payload", .. }) => {}
+        other => panic!("{other:?}"),
+    };
+    is_checksum(view.metadata().map(|_| ()));
+    is_checksum(view.verify());
+    is_checksum(view.clone().set_metadata("note", "a"));
+    is_checksum(view.into_owned().map(|_| ()));
+}
+
+/// Sections of metadata with correct checksums and wrong content or place.
+#[test]
+fn resealed_metadata_cannot_lie() {
+    let (_, filter) = annotated();
+    let bytes = filter.to_bytes();
+    let header = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+    let entry = 72 + 16 + 32;
+    let u64_at = |at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    };
+    let (start, len) = (u64_at(entry + 8), u64_at(entry + 16));
+    let reseal = |section: &[u8]| {
+        let mut bytes = [&bytes[..start], section].concat();
+        let put = |bytes: &mut Vec<u8>, at: usize, value: u64| {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        };
+        let end = bytes.len() as u64;
+        put(&mut bytes, 32, end);
+        put(&mut bytes, entry + 16, section.len() as u64);
+        let sum = xxhash_rust::xxh3::xxh3_64(section);
+        put(&mut bytes, entry + 24, sum);
+        let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..header - 8]);
+        put(&mut bytes, header - 8, sum);
+        let view = AnyFilter::from_bytes(&bytes[..])?;
+        assert!(keys(1, 40).all(|key| view.contains(&key)));
+        let result = view.metadata().map(|_| ());
+        assert_eq!(view.verify(), result);
+        result
+    };
+    let section = bytes[start..start + len].to_vec();
+    reseal(&section).unwrap();
+    for cut in 0..len {
+        let cut = reseal(&section[..cut]);
+        // An entry may end there.
+        if cut.is_ok() {
+            continue;
+        }
+        assert!(matches!(
+            cut,
+            Err(Error::Inconsistent(_) | Error::Corrupt { .. })
+        ));
+    }
+    let newer = [&[2], &section[1..]].concat();
+    assert!(matches!(
+        reseal(&newer),
+        Err(Error::UnsupportedVersion { found: 2, .. })
+    ));
+    let long = section.repeat(2000);
+    assert!(matches!(reseal(&long), Err(Error::Corrupt { .. })));
+}
+
+#[test]
 fn empty_filters_survive_the_journey() {
     for kind in Kind::ALL {
         let filter = Recipe::new(kind, 0, Size::Fpr(0.01)).build().unwrap();
@@ -254,7 +387,9 @@ fn every_flipped_bit_is_found() {
         recipes.map(|(name, recipe)| (name, build(&recipe).to_bytes()));
     let pasts = pasts().into_iter();
     let pasts = pasts.map(|past| (past.name.into(), past.filter.to_bytes()));
-    for (name, bytes) in recipes.chain(pasts) {
+    let (name, filter) = annotated();
+    let annotated = [(name, filter.to_bytes())];
+    for (name, bytes) in recipes.chain(pasts).chain(annotated) {
         survive(&bytes).unwrap();
         // Flips each bit of each byte.
         for at in 0..bytes.len() {

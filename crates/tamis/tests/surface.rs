@@ -32,6 +32,68 @@ fn filled() -> impl Iterator<Item = AnyFilter> {
 }
 
 #[test]
+fn every_copy_keeps_the_metadata() {
+    fn check<D: AsRef<[u8]>>(filter: &AnyFilter<D>) {
+        let metadata = filter.metadata().unwrap();
+        assert!(metadata.iter().eq([("note", "kept"), ("x.y", "z")]));
+        assert_eq!(filter.bytes(), filter.to_bytes().len() as u64);
+    }
+    for mut filter in filled() {
+        filter.set_metadata("x.y", "z").unwrap();
+        filter.set_metadata("note", "kept").unwrap();
+        check(&filter);
+        check(&filter.clone());
+        let bytes = filter.to_bytes();
+        let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+        view.verify().unwrap();
+        check(&view);
+        check(&view.clone());
+        let owned = view.into_owned().unwrap();
+        check(&owned);
+        assert!(owned == filter);
+        if let Ok(half) = filter.halved() {
+            check(&half);
+        }
+        if let Ok(double) = filter.doubled() {
+            check(&double);
+            check(&double.halved().unwrap());
+        }
+        if let AnyFilter::TinySet(filter) = &filter {
+            check(&filter.rebuilt(keys(1, 10)).unwrap().into());
+            let shared = Shared::from(filter.clone());
+            check(&shared.snapshot().unwrap().into());
+            check(&shared.into_filter().into());
+        }
+        if let AnyFilter::Split(filter) = &filter {
+            let shared = Shared::from(filter.clone());
+            check(&shared.snapshot().unwrap().into());
+            check(&shared.into_filter().into());
+        }
+        let mut left = filter.clone();
+        let mut right = owned;
+        right.set_metadata("note", "dropped").unwrap();
+        if left.merge_from(&right).is_ok() {
+            check(&left);
+        }
+        left.clear();
+        check(&left);
+    }
+}
+
+#[test]
+fn a_window_with_metadata_is_saved() {
+    let builder = TinySet::builder().items(100).fpr(0.01);
+    let mut young = builder.build().unwrap();
+    young.set_metadata("note", "young").unwrap();
+    let old = builder.build_from(["apple"]).unwrap();
+    let window = Window::from_generations([young, old]).unwrap();
+    let again = Window::from_bytes(&window.to_bytes()).unwrap();
+    assert!(again.contains("apple"));
+    let young = again.generations()[0];
+    assert_eq!(young.metadata().unwrap().get("note"), Some("young"));
+}
+
+#[test]
 fn accessors_agree_with_stats_for_owned_viewed_and_mapped_filters() {
     fn check(filter: &dyn Filter) {
         let stats = filter.stats();

@@ -7,14 +7,15 @@ use alloc::vec::Vec;
 use tamis_theory::Prediction;
 
 use super::builder::Sizing;
+use super::envelope::Envelope;
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{
     Balanced, Blocked, Bloom, Buildable, Builder, Filter, FilterMut, Split,
-    Stats, TinySet, unsupported,
+    TinySet, forward_filter, forward_filter_mut, unsupported,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, Image, Kind, Persist};
-use crate::key::{Key, KeyHasher};
+use crate::key::Key;
 use crate::memory::Owned;
 
 /// A filter of any kind, for instance out of a file.
@@ -100,6 +101,14 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
                 Self::TinySet(TinySet::from_header(header, data)?)
             }
         })
+    }
+
+    pub(super) fn envelope(&self) -> &Envelope<D> {
+        each!(self, filter => filter.envelope())
+    }
+
+    pub(super) fn envelope_mut(&mut self) -> &mut Envelope<D> {
+        each!(self, filter => filter.envelope_mut())
     }
 
     /// The kind of filter.
@@ -343,63 +352,11 @@ fn only_fingerprints(kind: Kind, operation: &'static str) -> Error {
 }
 
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
-    fn kind(&self) -> Kind {
-        each!(self, filter => Filter::kind(filter))
-    }
-
-    fn hasher(&self) -> &KeyHasher {
-        each!(self, filter => filter.hasher())
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        each!(self, filter => filter.contains_hash(hash))
-    }
-
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        each!(self, filter => filter.contains_hash_batch(hashes, found));
-    }
-
-    fn prefetch(&self, hash: u64) {
-        each!(self, filter => filter.prefetch(hash));
-    }
-
-    fn len(&self) -> u64 {
-        each!(self, filter => filter.len())
-    }
-
-    fn capacity(&self) -> u64 {
-        each!(self, filter => filter.capacity())
-    }
-
-    fn design_fpr(&self) -> f64 {
-        each!(self, filter => filter.design_fpr())
-    }
-
-    fn bytes(&self) -> u64 {
-        each!(self, filter => filter.bytes())
-    }
-
-    fn stats(&self) -> Stats {
-        each!(self, filter => filter.stats())
-    }
-
-    fn verify(&self) -> Result<()> {
-        each!(self, filter => filter.verify())
-    }
+    forward_filter!(each);
 }
 
 impl FilterMut for AnyFilter {
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        each!(self, filter => filter.insert_hash(hash))
-    }
-
-    fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        each!(self, filter => filter.insert_hash_batch(hashes));
-    }
-
-    fn clear(&mut self) {
-        each!(self, filter => filter.clear());
-    }
+    forward_filter_mut!(each);
 }
 
 impl<D: AsRef<[u8]>> Persist for AnyFilter<D> {

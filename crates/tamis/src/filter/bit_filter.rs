@@ -2,11 +2,11 @@
 //! the bits that it sets.
 
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use tamis_theory::Prediction;
 
 use super::bit_kernels::{self, BitRange};
+use super::envelope::{Envelope, envelope_methods};
 use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
 use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
@@ -189,12 +189,7 @@ pub(super) use by_size;
 #[derive(Clone)]
 pub struct BitFilter<L: Layout, D = Owned> {
     pub(super) layout: L,
-    pub(super) hasher: KeyHasher,
-    pub(super) counts: Counts,
-    pub(super) data: D,
-    /// Where the blocks are in `data`. In a filter that came from bytes
-    /// `data` is the whole file, and this starts behind its header.
-    pub(super) payload: Range<usize>,
+    pub(super) envelope: Envelope<D>,
     fns: KernelFns<Self, L>,
 }
 
@@ -205,22 +200,14 @@ impl<L: Layout> BitFilter<L> {
         counts: Counts,
     ) -> Result<Self> {
         geometry.check(L::MIN_PROBES)?;
-        let bytes =
-            geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
-        let data = Owned::zeroed(bytes)?;
-        Ok(Self::with_data(L::new(geometry), hasher, counts, data))
+        let envelope = Envelope::zeroed(geometry.payload(), hasher, counts)?;
+        Ok(Self::owned(L::new(geometry), envelope))
     }
 
-    /// With memory that has all blocks and nothing else.
-    pub(super) fn with_data(
-        layout: L,
-        hasher: KeyHasher,
-        counts: Counts,
-        data: Owned,
-    ) -> Self {
-        let payload = 0..data.as_ref().len();
+    /// Around memory that has all blocks and nothing else.
+    pub(super) fn owned(layout: L, envelope: Envelope) -> Self {
         let fns = bit_kernels::select::<_, _, WholeBuffer>(&layout);
-        Self { layout, hasher, counts, data, payload, fns }
+        Self { layout, envelope, fns }
     }
 
     /// All blocks, to be changed.
@@ -246,57 +233,42 @@ impl<L: Layout> BitFilter<L> {
             });
             return;
         }
-        let Self { layout, counts, data, fns, .. } = self;
+        let Self { layout, envelope, fns } = self;
         let blocks = bit_kernels::ParallelBits { layout: *layout, fns };
-        let bytes = data.as_mut();
+        let bytes = envelope.data.as_mut();
         let inserted =
             crate::parallel::insert(blocks, bytes, chunks, threads, hash);
-        counts.items = counts.items.saturating_add(inserted);
+        envelope.add_items(inserted);
     }
 }
 
 impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
-        if header.kind != L::KIND {
-            return Err(Error::WrongKind {
-                expected: L::KIND.name(),
-                found: header.kind.name(),
-            });
-        }
-        let geometry = BloomGeometry::decode(&header.geometry, L::MIN_PROBES)?;
-        let bytes = geometry.payload().ok_or(Error::Corrupt {
-            field: "geometry",
-            why: "more blocks than a file can hold",
-        })?;
-        let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
+        let geometry = header.geometry(L::KIND)?;
+        let geometry = BloomGeometry::decode(geometry, L::MIN_PROBES)?;
+        let sections = [(SectionTag::BLOCKS, geometry.payload())];
+        let (envelope, _) = Envelope::view(header, data, sections)?;
         let layout = L::new(geometry);
-        Ok(Self {
-            fns: bit_kernels::select::<_, _, AfterHeader>(&layout),
-            layout,
-            hasher: header.hasher,
-            counts: header.counts,
-            data,
-            payload,
-        })
+        let fns = bit_kernels::select::<_, _, AfterHeader>(&layout);
+        Ok(Self { layout, envelope, fns })
     }
 
     pub(super) fn into_owned(self) -> Result<BitFilter<L>> {
-        let data = Owned::copy_of(self.blocks())?;
-        let Self { layout, hasher, counts, .. } = self;
-        Ok(BitFilter::with_data(layout, hasher, counts, data))
+        let Self { layout, envelope, .. } = self;
+        Ok(BitFilter::owned(layout, envelope.into_owned()?))
     }
 
     #[inline(always)]
     fn blocks(&self) -> &[u8] {
-        &self.data.as_ref()[self.payload.clone()]
+        self.envelope.blocks()
     }
 
     /// The standard error of the estimated number of different keys, at the
     /// design load: sqrt(bits (e^x - x - 1)) / k for x throws per bit.
     fn estimate_error(&self) -> f64 {
         let probes = f64::from(self.layout.geometry().probes);
-        let bits = self.payload.len() as f64 * 8.0;
-        let per_bit = self.counts.design_items as f64 * probes / bits;
+        let bits = self.blocks().len() as f64 * 8.0;
+        let per_bit = self.capacity() as f64 * probes / bits;
         libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
     }
 
@@ -328,10 +300,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
         L::KIND
     }
 
-    #[inline]
-    fn hasher(&self) -> &KeyHasher {
-        &self.hasher
-    }
+    envelope_methods!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -351,36 +320,25 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             for part in 0..self.layout.parts().min(2) {
                 let (block, _) = self.layout.part::<BYTES>(hash, part);
                 // Blocks are in memory, so their offsets fit a usize.
-                let offset = self.payload.start + block as usize * BYTES;
-                L1::prefetch(self.data.as_ref(), offset);
+                let Envelope { data, payload, .. } = &self.envelope;
+                let offset = payload.start + block as usize * BYTES;
+                L1::prefetch(data.as_ref(), offset);
             }
         });
     }
 
-    fn len(&self) -> u64 {
-        self.counts.items
-    }
-
-    fn capacity(&self) -> u64 {
-        self.counts.design_items
-    }
-
-    fn design_fpr(&self) -> f64 {
-        self.counts.design_fpr
-    }
-
     fn bytes(&self) -> u64 {
-        self.image().bytes()
+        self.envelope.image_bytes(BloomGeometry::ENCODED, None)
     }
 
     fn stats(&self) -> Stats {
         let geometry = self.layout.geometry();
         let fill = FillHistogram::of(self.blocks(), geometry.block_bits);
         let measured = self.layout.measure(&fill);
-        let Counts { items, design_items, design_fpr } = self.counts;
+        let Counts { items, design_items, design_fpr } = self.envelope.counts;
         let estimated_items =
             fill.estimated_throws() / f64::from(geometry.probes);
-        let payload_bits = self.payload.len() as f64 * 8.0;
+        let payload_bits = self.blocks().len() as f64 * 8.0;
         Stats {
             kind: L::KIND,
             items,
@@ -402,19 +360,17 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
     }
 
     fn verify(&self) -> Result<()> {
-        if self.payload.start > 0 {
-            format::verify(self.data.as_ref())?;
-        }
+        self.envelope.verify()?;
         let geometry = self.layout.geometry();
         let ones =
             FillHistogram::of(self.blocks(), geometry.block_bits).ones();
-        let most = self.counts.items.saturating_mul(geometry.probes.into());
+        let most = self.len().saturating_mul(geometry.probes.into());
         if ones > most {
             return Err(Error::Inconsistent(
                 "more bits are set than the keys counted could set",
             ));
         }
-        if self.counts.items > 0 && ones == 0 {
+        if !self.is_empty() && ones == 0 {
             return Err(Error::Inconsistent(
                 "keys are counted, no bit is set",
             ));
@@ -426,20 +382,19 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 impl<L: Layout> FilterMut for BitFilter<L> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let Self { layout, counts, data, fns, .. } = self;
-        counts.items = counts.items.saturating_add(1);
-        fns.insert(layout, data.as_mut(), hash)
+        let Self { layout, envelope, fns } = self;
+        envelope.add_items(1);
+        fns.insert(layout, envelope.data.as_mut(), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        let Self { layout, counts, data, fns, .. } = self;
-        counts.items = counts.items.saturating_add(hashes.len() as u64);
-        fns.insert_batch(layout, Self::range(data), hashes);
+        let Self { layout, envelope, fns } = self;
+        envelope.add_items(hashes.len() as u64);
+        fns.insert_batch(layout, Self::range(&mut envelope.data), hashes);
     }
 
     fn clear(&mut self) {
-        self.counts.items = 0;
-        self.data.as_mut().fill(0);
+        self.envelope.clear();
     }
 }
 
@@ -449,15 +404,14 @@ impl<L: Layout> BitFilter<L> {
         other: &BitFilter<L, D>,
     ) -> Result<()> {
         must_match_layout(
-            (&self.hasher, &self.layout),
-            (&other.hasher, &other.layout),
+            (self.hasher(), &self.layout),
+            (other.hasher(), &other.layout),
         )?;
-        for (ours, theirs) in self.data.as_mut().iter_mut().zip(other.blocks())
-        {
+        let ours = self.envelope.data.as_mut().iter_mut();
+        for (ours, theirs) in ours.zip(other.blocks()) {
             *ours |= theirs;
         }
-        self.counts.items =
-            self.counts.items.saturating_add(other.counts.items);
+        self.envelope.add_items(other.len());
         Ok(())
     }
 
@@ -468,9 +422,9 @@ impl<L: Layout> BitFilter<L> {
         }
         geometry.blocks /= 2;
         // Half the memory does the same for half the keys.
-        let design_items = self.counts.design_items / 2;
-        let counts = Counts { design_items, ..self.counts };
-        let mut folded = Self::with_geometry(geometry, self.hasher, counts)?;
+        let design_items = self.capacity() / 2;
+        let counts = Counts { design_items, ..self.envelope.counts };
+        let mut folded = self.envelope.resized(geometry.payload(), counts)?;
         let bytes = geometry.block_bytes();
         let pairs = self.blocks().chunks_exact(2 * bytes);
         for (into, pair) in
@@ -478,18 +432,13 @@ impl<L: Layout> BitFilter<L> {
         {
             L::fold(pair, into);
         }
-        Ok(folded)
+        Ok(Self::owned(L::new(geometry), folded))
     }
 }
 
 impl<L: Layout, D: AsRef<[u8]>> Persist for BitFilter<L, D> {
     fn image(&self) -> Image<'_> {
-        Image {
-            kind: L::KIND,
-            hasher: self.hasher,
-            counts: self.counts,
-            geometry: self.layout.geometry().encode(),
-            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks().into())],
-        }
+        let geometry = self.layout.geometry().encode();
+        self.envelope.image(L::KIND, geometry, None)
     }
 }

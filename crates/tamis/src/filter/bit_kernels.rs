@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use super::bit_filter::{BitFilter, Layout, by_size};
+use super::envelope::Envelope;
 use crate::arch::{Hint, L2};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe};
@@ -73,8 +74,9 @@ where
         let layout = filter.layout;
         for part in 0..layout.parts() {
             let (block, probe) = layout.part::<BYTES>(hash, part);
-            let (data, header) = (&filter.data, filter.payload.start);
-            let Some(block) = M::block::<BYTES>(data, header, block) else {
+            let Envelope { data, payload, .. } = &filter.envelope;
+            let Some(block) = M::block::<BYTES>(data, payload.start, block)
+            else {
                 // Unreachable in a filter whose length was checked; a branch
                 // to a panic would increase register pressure.
                 return true;

@@ -3,7 +3,7 @@
 use tamis_theory::blocked;
 
 use super::bit_filter::{BloomGeometry, Layout, Measured, Theory};
-use super::bloom_kind::bloom_kind;
+use super::bloom_kind::{bloom_kind, inner, inner_mut};
 use crate::block::bloom::{Count, FillHistogram, LANES, Probes};
 use crate::dispatch::CoreFns;
 use crate::format::Kind;

@@ -125,6 +125,18 @@ macro_rules! bloom_kind {
                 BitFilter::from_header(header, data).map(Self)
             }
 
+            pub(super) fn envelope(
+                &self,
+            ) -> &$crate::filter::envelope::Envelope<D> {
+                &self.0.envelope
+            }
+
+            pub(super) fn envelope_mut(
+                &mut self,
+            ) -> &mut $crate::filter::envelope::Envelope<D> {
+                &mut self.0.envelope
+            }
+
             /// Copies the filter into memory of its own, where it can be
             /// changed.
             ///
@@ -185,69 +197,11 @@ macro_rules! bloom_kind {
         }
 
         impl<D: AsRef<[u8]>> $crate::Filter for $name<D> {
-            fn kind(&self) -> $crate::Kind {
-                $crate::Filter::kind(&self.0)
-            }
-
-            #[inline]
-            fn hasher(&self) -> &$crate::KeyHasher {
-                $crate::Filter::hasher(&self.0)
-            }
-
-            #[inline]
-            fn contains_hash(&self, hash: u64) -> bool {
-                $crate::Filter::contains_hash(&self.0, hash)
-            }
-
-            #[inline]
-            fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                $crate::Filter::contains_hash_batch(&self.0, hashes, found);
-            }
-
-            #[inline]
-            fn prefetch(&self, hash: u64) {
-                $crate::Filter::prefetch(&self.0, hash);
-            }
-
-            fn len(&self) -> u64 {
-                $crate::Filter::len(&self.0)
-            }
-
-            fn capacity(&self) -> u64 {
-                $crate::Filter::capacity(&self.0)
-            }
-
-            fn design_fpr(&self) -> f64 {
-                $crate::Filter::design_fpr(&self.0)
-            }
-
-            fn bytes(&self) -> u64 {
-                $crate::Filter::bytes(&self.0)
-            }
-
-            fn stats(&self) -> $crate::Stats {
-                $crate::Filter::stats(&self.0)
-            }
-
-            fn verify(&self) -> $crate::Result<()> {
-                $crate::Filter::verify(&self.0)
-            }
+            $crate::filter::forward_filter!(inner);
         }
 
         impl $crate::FilterMut for $name {
-            #[inline]
-            fn insert_hash(&mut self, hash: u64) -> bool {
-                $crate::FilterMut::insert_hash(&mut self.0, hash)
-            }
-
-            #[inline]
-            fn insert_hash_batch(&mut self, hashes: &[u64]) {
-                $crate::FilterMut::insert_hash_batch(&mut self.0, hashes);
-            }
-
-            fn clear(&mut self) {
-                $crate::FilterMut::clear(&mut self.0);
-            }
+            $crate::filter::forward_filter_mut!(inner_mut);
         }
 
         impl<D: AsRef<[u8]>> $crate::format::Persist for $name<D> {
@@ -327,3 +281,21 @@ macro_rules! bloom_kind {
     };
 }
 pub(super) use bloom_kind;
+
+/// Evaluates an expression on the engine inside.
+macro_rules! inner {
+    ($kind:expr, $filter:ident => $body:expr) => {{
+        let $filter = &$kind.0;
+        $body
+    }};
+}
+pub(super) use inner;
+
+/// Evaluates an expression that changes the engine inside.
+macro_rules! inner_mut {
+    ($kind:expr, $filter:ident => $body:expr) => {{
+        let $filter = &mut $kind.0;
+        $body
+    }};
+}
+pub(super) use inner_mut;

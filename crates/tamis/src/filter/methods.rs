@@ -314,6 +314,53 @@ macro_rules! filter_methods {
                 $crate::Filter::verify(self)
             }
 
+            /// The texts that the filter carries. In a view this reads the
+            /// metadata section and compares its checksum; opening does not.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Checksum`](crate::Error::Checksum),
+            /// [`Error::Inconsistent`](crate::Error::Inconsistent), or
+            /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion)
+            /// for metadata of a newer release. The keys do not depend on it.
+            ///
+            /// ```
+            #[doc = concat!("use tamis::", stringify!($name), ";")]
+            #[doc = concat!("let filter = ", $new, ".build()?;")]
+            /// assert!(filter.metadata()?.is_empty());
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            pub fn metadata(&self) -> $crate::Result<$crate::Metadata<'_>> {
+                self.envelope().metadata()
+            }
+
+            /// Sets an entry of the [metadata](crate::Metadata); an empty
+            /// value removes it. Copies of the filter keep its metadata, also
+            /// of another size or form; a merged filter keeps its own.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for
+            /// an invalid name or more than 64 KiB of metadata, or that of
+            /// [`metadata`](Self::metadata).
+            ///
+            /// ```
+            #[doc = concat!("use tamis::", stringify!($name), ";")]
+            #[doc = concat!("let mut filter = ", $new, ".build()?;")]
+            /// filter.set_metadata("note", "known files, 2025")?;
+            /// let bytes = filter.to_bytes();
+            #[doc = concat!("let view = ", stringify!($name), "::from_bytes(&bytes[..])?;")]
+            /// assert_eq!(view.metadata()?.get("note"), Some("known files, 2025"));
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            pub fn set_metadata(
+                &mut self,
+                name: &str,
+                value: &str,
+            ) -> $crate::Result<()> {
+                self.envelope_mut().set_metadata(name, value)
+            }
+
             /// The filter as the bytes of a file.
             ///
             /// ```
@@ -433,8 +480,8 @@ macro_rules! filter_methods {
             }
         }
 
-        /// Equal content: the same kind, hash function, geometry, counts
-        /// and blocks, wherever the bytes are.
+        /// Equal content: the same kind, hash function, geometry, counts,
+        /// blocks and metadata, wherever the bytes are.
         impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<$name<E>> for $name<D> {
             fn eq(&self, other: &$name<E>) -> bool {
                 use $crate::format::Persist as _;

@@ -9,6 +9,7 @@ mod bloom;
 mod bloom_kind;
 mod builder;
 mod embedded;
+mod envelope;
 mod methods;
 mod recommend;
 #[cfg(feature = "std")]
@@ -406,58 +407,98 @@ pub trait FilterMut: Filter {
     }
 }
 
+/// The methods of [`Filter`], each evaluated by `$with!(self, filter => ..)`.
+macro_rules! forward_filter {
+    ($with:ident) => {
+        fn kind(&self) -> $crate::Kind {
+            $with!(self, filter => $crate::Filter::kind(filter))
+        }
+
+        #[inline]
+        fn hasher(&self) -> &$crate::KeyHasher {
+            $with!(self, filter => $crate::Filter::hasher(filter))
+        }
+
+        #[inline]
+        fn contains_hash(&self, hash: u64) -> bool {
+            $with!(self, filter => $crate::Filter::contains_hash(filter, hash))
+        }
+
+        #[inline]
+        fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+            $with!(self, filter => {
+                $crate::Filter::contains_hash_batch(filter, hashes, found);
+            });
+        }
+
+        #[inline]
+        fn prefetch(&self, hash: u64) {
+            $with!(self, filter => $crate::Filter::prefetch(filter, hash));
+        }
+
+        fn len(&self) -> u64 {
+            $with!(self, filter => $crate::Filter::len(filter))
+        }
+
+        fn capacity(&self) -> u64 {
+            $with!(self, filter => $crate::Filter::capacity(filter))
+        }
+
+        fn design_fpr(&self) -> f64 {
+            $with!(self, filter => $crate::Filter::design_fpr(filter))
+        }
+
+        fn bytes(&self) -> u64 {
+            $with!(self, filter => $crate::Filter::bytes(filter))
+        }
+
+        fn stats(&self) -> $crate::Stats {
+            $with!(self, filter => $crate::Filter::stats(filter))
+        }
+
+        fn verify(&self) -> $crate::Result<()> {
+            $with!(self, filter => $crate::Filter::verify(filter))
+        }
+    };
+}
+use forward_filter;
+
+/// The methods of [`FilterMut`], as in `forward_filter`.
+macro_rules! forward_filter_mut {
+    ($with:ident) => {
+        #[inline]
+        fn insert_hash(&mut self, hash: u64) -> bool {
+            $with!(self, filter => $crate::FilterMut::insert_hash(filter, hash))
+        }
+
+        #[inline]
+        fn insert_hash_batch(&mut self, hashes: &[u64]) {
+            $with!(self, filter => {
+                $crate::FilterMut::insert_hash_batch(filter, hashes);
+            });
+        }
+
+        fn clear(&mut self) {
+            $with!(self, filter => $crate::FilterMut::clear(filter));
+        }
+    };
+}
+use forward_filter_mut;
+
 /// Implements [`Filter`] for a pointer to a filter.
 macro_rules! filter_through {
     ($($pointer:ty),*) => {$(
         impl<F: Filter + ?Sized> Filter for $pointer {
-            fn kind(&self) -> Kind {
-                (**self).kind()
-            }
-
-            #[inline]
-            fn hasher(&self) -> &KeyHasher {
-                (**self).hasher()
-            }
-
-            #[inline]
-            fn contains_hash(&self, hash: u64) -> bool {
-                (**self).contains_hash(hash)
-            }
-
-            fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                (**self).contains_hash_batch(hashes, found);
-            }
-
-            #[inline]
-            fn prefetch(&self, hash: u64) {
-                (**self).prefetch(hash);
-            }
-
-            fn len(&self) -> u64 {
-                (**self).len()
-            }
-
-            fn capacity(&self) -> u64 {
-                (**self).capacity()
-            }
-
-            fn design_fpr(&self) -> f64 {
-                (**self).design_fpr()
-            }
-
-            fn bytes(&self) -> u64 {
-                (**self).bytes()
-            }
-
-            fn stats(&self) -> Stats {
-                (**self).stats()
-            }
-
-            fn verify(&self) -> Result<()> {
-                (**self).verify()
-            }
+            forward_filter!(target);
         }
     )*};
+}
+
+macro_rules! target {
+    ($pointer:expr, $filter:ident => $body:expr) => {{
+        let $filter = &**$pointer;
+        $body
+    }};
 }
 filter_through!(&F, &mut F, Box<F>, Arc<F>);
 
@@ -465,20 +506,16 @@ filter_through!(&F, &mut F, Box<F>, Arc<F>);
 macro_rules! filter_mut_through {
     ($($pointer:ty),*) => {$(
         impl<F: FilterMut + ?Sized> FilterMut for $pointer {
-            #[inline]
-            fn insert_hash(&mut self, hash: u64) -> bool {
-                (**self).insert_hash(hash)
-            }
-
-            fn insert_hash_batch(&mut self, hashes: &[u64]) {
-                (**self).insert_hash_batch(hashes);
-            }
-
-            fn clear(&mut self) {
-                (**self).clear();
-            }
+            forward_filter_mut!(target_mut);
         }
     )*};
+}
+
+macro_rules! target_mut {
+    ($pointer:expr, $filter:ident => $body:expr) => {{
+        let $filter = &mut **$pointer;
+        $body
+    }};
 }
 filter_mut_through!(&mut F, Box<F>);
 

@@ -11,10 +11,10 @@ use core::sync::atomic::AtomicU64;
 use loom::sync::atomic::AtomicU64;
 
 use super::bit_filter::{BitFilter, Layout, by_size, must_match_layout};
+use super::envelope::Envelope;
 use super::{Filter, Stats, assert_same_length, sealed};
 use crate::block::bloom::BlockProbe;
 use crate::error::Result;
-use crate::format::Counts;
 use crate::key::{Key, KeyHasher};
 use crate::memory::{Line, Owned};
 
@@ -411,14 +411,11 @@ impl<F: Shareable> Shared<F> {
 /// A Bloom kind with atomic words.
 pub struct AtomicBits<L: Layout> {
     layout: L,
-    hasher: KeyHasher,
-    /// Counts of the filter that was shared.
-    counts: Counts,
+    /// With the counts of the filter that was shared.
+    envelope: Envelope<Box<[AtomicLine]>>,
     /// Keys inserted since; separate, because a count from a file may be
     /// `u64::MAX` and an atomic addition wraps.
     added: Counter,
-    lines: Box<[AtomicLine]>,
-    bytes: usize,
 }
 
 /// A cache line of atomic words, laid out as the [`Line`] it came from.
@@ -428,16 +425,16 @@ struct AtomicLine([AtomicU64; 8]);
 
 impl<L: Layout> SharedState for AtomicBits<L> {
     fn hasher(&self) -> &KeyHasher {
-        &self.hasher
+        &self.envelope.hasher
     }
 
     fn len(&self) -> u64 {
         let added = self.added.load(Ordering::Relaxed);
-        self.counts.items.saturating_add(added)
+        self.envelope.counts.items.saturating_add(added)
     }
 
     fn capacity(&self) -> u64 {
-        self.counts.design_items
+        self.envelope.counts.design_items
     }
 
     /// Counts first: a snapshot that sees the bits then sees the count.
@@ -464,11 +461,12 @@ impl<L: Layout> SharedState for AtomicBits<L> {
 
     fn merge_from(&self, other: &Self) -> Result<()> {
         must_match_layout(
-            (&self.hasher, &self.layout),
-            (&other.hasher, &other.layout),
+            (self.hasher(), &self.layout),
+            (other.hasher(), &other.layout),
         )?;
         self.added.fetch_add(other.len(), Ordering::Relaxed);
-        for (to, from) in self.lines.iter().zip(&other.lines) {
+        let theirs = &other.envelope.data;
+        for (to, from) in self.envelope.data.iter().zip(theirs) {
             for (to, from) in to.0.iter().zip(&from.0) {
                 let word = from.load(Ordering::Acquire);
                 to.fetch_or(word, Ordering::Release);
@@ -481,9 +479,11 @@ impl<L: Layout> SharedState for AtomicBits<L> {
 impl<L: Layout> AtomicBits<L> {
     /// A copy of the filter, while other threads insert.
     pub(super) fn copy(&self) -> Result<BitFilter<L>> {
-        let mut data = Owned::zeroed(self.bytes as u64)?;
+        let Envelope { counts, payload, data, .. } = &self.envelope;
+        let bytes = payload.len() as u64;
+        let mut copy = self.envelope.resized(Some(bytes), *counts)?;
         let mut ones = 0;
-        for (to, from) in data.lines_mut().iter_mut().zip(&self.lines) {
+        for (to, from) in copy.data.lines_mut().iter_mut().zip(data) {
             for (to, from) in to.0.chunks_exact_mut(8).zip(&from.0) {
                 let word = from.load(Ordering::Acquire);
                 ones |= word;
@@ -492,10 +492,8 @@ impl<L: Layout> AtomicBits<L> {
         }
         // After the words: every insertion whose bits are in the copy is
         // counted. A key counted before its first bit does not count alone.
-        let items = if ones == 0 { 0 } else { self.len() };
-        let counts = Counts { items, ..self.counts };
-        let Self { layout, hasher, .. } = *self;
-        Ok(BitFilter::with_data(layout, hasher, counts, data))
+        copy.counts.items = if ones == 0 { 0 } else { self.len() };
+        Ok(BitFilter::owned(self.layout, copy))
     }
 
     /// The words of a block: all of a line, or half of one.
@@ -503,7 +501,7 @@ impl<L: Layout> AtomicBits<L> {
     fn block<const BYTES: usize>(&self, block: u64) -> &[AtomicU64] {
         let words = BYTES / 8;
         let per_line = 8 / words;
-        let line = &self.lines[block as usize / per_line];
+        let line = &self.envelope.data[block as usize / per_line];
         &line.0[block as usize % per_line * words..][..words]
     }
 }
@@ -545,21 +543,22 @@ pub(crate) fn covered_shared(
 
 impl<L: Layout> From<BitFilter<L>> for AtomicBits<L> {
     fn from(filter: BitFilter<L>) -> Self {
-        let BitFilter { layout, hasher, counts, data, .. } = filter;
-        let (lines, bytes) = data.into_parts();
-        let lines = cast::to_atomic(lines);
-        let added = Counter::new(0);
-        Self { layout, hasher, counts, added, lines, bytes }
+        let BitFilter { layout, envelope, .. } = filter;
+        let to_atomic = |data: Owned| cast::to_atomic(data.into_lines());
+        let envelope = envelope.map(to_atomic);
+        Self { layout, envelope, added: Counter::new(0) }
     }
 }
 
 impl<L: Layout> From<AtomicBits<L>> for BitFilter<L> {
     fn from(shared: AtomicBits<L>) -> Self {
         let items = shared.len();
-        let AtomicBits { layout, hasher, counts, lines, bytes, .. } = shared;
-        let counts = Counts { items, ..counts };
-        let data = Owned::from_parts(cast::to_plain(lines), bytes);
-        Self::with_data(layout, hasher, counts, data)
+        let AtomicBits { layout, envelope, .. } = shared;
+        let bytes = envelope.payload.len();
+        let mut envelope = envelope
+            .map(|lines| Owned::from_parts(cast::to_plain(lines), bytes));
+        envelope.counts.items = items;
+        Self::owned(layout, envelope)
     }
 }
 

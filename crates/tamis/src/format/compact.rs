@@ -211,9 +211,12 @@ impl Image<'_> {
         if *hasher != KeyHasher::default() {
             return Err(refused("its hash is keyed or has a seed"));
         }
-        let [(_, payload)] = &sections[..] else {
+        let [(_, payload), rest @ ..] = &sections[..] else {
             return Err(refused("its geometry needs a full header"));
         };
+        if rest.last().is_some_and(|(tag, _)| *tag == SectionTag::METADATA) {
+            return Err(refused("it has metadata"));
+        }
         let kept = Kept::of(*kind, geometry)?;
         let number =
             |value: u64, why| u32::try_from(value).map_err(|_| refused(why));

@@ -20,8 +20,8 @@ const CHECKSUM: usize = 8;
 pub(super) const ALIGN: usize = 64;
 /// Longest geometry of a kind: `balanced` with eight choices.
 const MAX_GEOMETRY: usize = 168;
-/// Most sections of a kind: blocks and list of `balanced`.
-const MAX_SECTIONS: usize = 2;
+/// Most sections of a kind: blocks and list of `balanced`, and metadata.
+const MAX_SECTIONS: usize = 3;
 
 /// Number of keys in a structure, and the design it was sized for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,7 +153,7 @@ pub struct Header {
     pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
-    pub(crate) geometry: GeometryBytes,
+    pub(super) geometry: GeometryBytes,
     /// In order, without overlap, inside the image.
     pub(super) sections: Sections,
     /// Length of the image.
@@ -311,6 +311,17 @@ impl Header {
         self.bytes
     }
 
+    /// The geometry of a header of this kind.
+    pub(crate) fn geometry(&self, expected: Kind) -> Result<&[u8]> {
+        match self.kind == expected {
+            true => Ok(&self.geometry),
+            false => Err(Error::WrongKind {
+                expected: expected.name(),
+                found: self.kind.name(),
+            }),
+        }
+    }
+
     /// Refuses an image of another length than that in the header. The
     /// sections of the header are inside every image that passes.
     #[inline]
@@ -377,7 +388,7 @@ impl Header {
             design_fpr: f64::from_bits(u64_at(56)),
         };
         counts.check()?;
-        // Filled in place: a copy of its 320 bytes costs as much as the
+        // Filled in place: a copy of its 350 bytes costs as much as the
         // checksum.
         let mut parsed = Self {
             kind,
@@ -486,7 +497,7 @@ pub(super) fn encode(image: &Image<'_>, sections: &[Section]) -> Vec<u8> {
     at.put(&image.counts.items.to_le_bytes());
     at.put(&image.counts.design_items.to_le_bytes());
     at.put(&image.counts.design_fpr.to_bits().to_le_bytes());
-    // A header has at most 320 bytes, so its lengths fit 16 bits.
+    // A header has at most 384 bytes, so its lengths fit 16 bits.
     at.put(&(len as u16).to_le_bytes());
     at.put(&(image.geometry.len() as u16).to_le_bytes());
     at.put(&(sections.len() as u16).to_le_bytes());

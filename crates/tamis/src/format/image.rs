@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::compact::{checksum, is_compact};
 use super::header::{ALIGN, Header, Section, corrupt, encode, header_bytes};
+use super::metadata::MAX_METADATA;
 use super::{Counts, Kind};
 use crate::error::{Error, Result};
 #[cfg(feature = "std")]
@@ -23,6 +24,8 @@ impl SectionTag {
     pub(crate) const BLOCKS: Self = Self(u32::from_le_bytes(*b"BLKS"));
     /// The overflow list: sorted hashes.
     pub(crate) const LIST: Self = Self(u32::from_le_bytes(*b"LIST"));
+    /// The metadata, always last.
+    pub(crate) const METADATA: Self = Self(u32::from_le_bytes(*b"META"));
 }
 
 /// A structure laid out as the parts of a file; made by
@@ -36,23 +39,42 @@ pub(crate) struct Image<'a> {
     pub(crate) sections: Vec<(SectionTag, Cow<'a, [u8]>)>,
 }
 
+/// Ranges of sections of these lengths, behind a header of this length.
+fn places(
+    header: u64,
+    lengths: impl Iterator<Item = u64>,
+) -> impl Iterator<Item = Range<u64>> {
+    let mut end = header;
+    lengths.map(move |bytes| {
+        let start = end.next_multiple_of(ALIGN as u64);
+        end = start + bytes;
+        start..end
+    })
+}
+
+/// Length of an image with a geometry and sections of these lengths.
+pub(crate) fn image_bytes(
+    geometry: usize,
+    sections: impl Iterator<Item = u64> + Clone,
+) -> u64 {
+    let header = header_bytes(geometry, sections.clone().count()) as u64;
+    places(header, sections).last().map_or(header, |place| place.end)
+}
+
 impl Image<'_> {
     /// Length of the file.
     pub(crate) fn bytes(&self) -> u64 {
-        self.place().map(|place| place.end).last().unwrap_or_else(|| {
-            header_bytes(self.geometry.len(), self.sections.len()) as u64
-        })
+        let sections = self.sections.iter();
+        let lengths = sections.map(|(_, bytes)| bytes.len() as u64);
+        image_bytes(self.geometry.len(), lengths)
     }
 
     /// Ranges of the sections in the file.
     fn place(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let mut end =
-            header_bytes(self.geometry.len(), self.sections.len()) as u64;
-        self.sections.iter().map(move |(_, bytes)| {
-            let start = end.next_multiple_of(ALIGN as u64);
-            end = start + bytes.len() as u64;
-            start..end
-        })
+        let sections = self.sections.len();
+        let header = header_bytes(self.geometry.len(), sections) as u64;
+        let sections = self.sections.iter();
+        places(header, sections.map(|(_, bytes)| bytes.len() as u64))
     }
 
     fn header(&self) -> Vec<u8> {
@@ -149,33 +171,81 @@ pub(crate) trait Persist {
     }
 }
 
-/// The ranges of the sections in the image, without reading them. `expected`
-/// are the tags and lengths of all sections of the kind, in order.
-///
-/// The ranges are inside an image of `header.bytes()` bytes.
-pub(crate) fn view<const N: usize>(
-    header: &Header,
-    expected: [(SectionTag, u64); N],
-) -> Result<[Range<usize>; N]> {
-    if header.sections.len() != N {
-        return Err(corrupt("section table", "not the sections of its kind"));
-    }
-    let mut places = core::array::from_fn(|_| 0..0);
-    for ((place, section), (tag, bytes)) in
-        places.iter_mut().zip(header.sections.iter()).zip(expected)
-    {
-        if section.tag != tag.0 {
+impl Section {
+    /// Range in an image of the header's length; an error for another tag.
+    fn place(&self, tag: SectionTag) -> Result<Range<usize>> {
+        if self.tag != tag.0 {
             return Err(corrupt("section", "not one of its kind"));
         }
-        if section.bytes != bytes {
-            return Err(corrupt("section", "its length contradicts the rest"));
-        }
-        // `offset + bytes <= header.bytes()`, which is the length of a slice
-        // in memory and so a usize.
-        let start = section.offset as usize;
-        *place = start..start + bytes as usize;
+        // The image is a slice in memory, so its offsets fit a usize.
+        let start = self.offset as usize;
+        Ok(start..start + self.bytes as usize)
     }
-    Ok(places)
+
+    fn check(&self, found: u64, part: &'static str) -> Result<()> {
+        let expected = self.checksum;
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::Checksum { part, expected, found }),
+        }
+    }
+}
+
+/// Ranges of the sections of an image.
+pub(crate) struct Sections<const N: usize> {
+    /// Those of its kind.
+    pub(crate) places: [Range<usize>; N],
+    /// Empty without metadata.
+    pub(crate) metadata: Range<usize>,
+}
+
+impl<const N: usize> Sections<N> {
+    /// Finds the sections of a kind, without reading them. `expected` are
+    /// their tags and lengths in order; a length is `None` if it overflows.
+    ///
+    /// All ranges are inside an image of `header.bytes()` bytes.
+    pub(crate) fn find(
+        header: &Header,
+        expected: [(SectionTag, Option<u64>); N],
+    ) -> Result<Self> {
+        let Some((found, metadata)) = header.sections.split_at_checked(N)
+        else {
+            return Err(corrupt("section table", "lacks one of its kind"));
+        };
+        let mut places = core::array::from_fn(|_| 0..0);
+        for ((place, section), (tag, bytes)) in
+            places.iter_mut().zip(found).zip(expected)
+        {
+            let why = "more than a file can hold";
+            let bytes = bytes.ok_or(corrupt("geometry", why))?;
+            if section.bytes != bytes {
+                let why = "its length contradicts the rest";
+                return Err(corrupt("section", why));
+            }
+            *place = section.place(tag)?;
+        }
+        let metadata = match metadata {
+            [] => 0..0,
+            [section] if (1..=MAX_METADATA).contains(&section.bytes) => {
+                section.place(SectionTag::METADATA)?
+            }
+            _ => {
+                let why = "not the sections of its kind";
+                return Err(corrupt("section table", why));
+            }
+        };
+        Ok(Self { places, metadata })
+    }
+}
+
+/// The metadata section of an image, after a check of its checksum. The image
+/// has this section.
+pub(crate) fn metadata_bytes(image: &[u8]) -> Result<&[u8]> {
+    let header = Header::parse(image)?;
+    let Some(section) = header.sections.last() else { return Ok(&[]) };
+    let bytes = &image[section.place(SectionTag::METADATA)?];
+    section.check(xxh3_64(bytes), "metadata")?;
+    Ok(bytes)
 }
 
 /// Reads the whole image and checks every section against its checksum, and
@@ -195,13 +265,7 @@ pub(crate) fn verify(image: &[u8]) -> Result<()> {
             true => checksum(payload).into(),
             false => xxh3_64(payload),
         };
-        if found != section.checksum {
-            return Err(Error::Checksum {
-                part: "payload",
-                expected: section.checksum,
-                found,
-            });
-        }
+        section.check(found, "payload")?;
     }
     Ok(())
 }

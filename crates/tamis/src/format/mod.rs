@@ -9,13 +9,16 @@ mod compact;
 mod file;
 mod header;
 mod image;
+mod metadata;
 
 #[cfg(feature = "std")]
 pub use file::Mapped;
 pub(crate) use header::{Counts, Reader};
 pub use header::{Header, image_len};
-pub(crate) use image::SectionTag;
-pub(crate) use image::{Image, Persist, verify, view};
+pub(crate) use image::{
+    Image, Persist, SectionTag, Sections, image_bytes, metadata_bytes, verify,
+};
+pub use metadata::Metadata;
 
 use crate::error::{Error, Result};
 use crate::named::named_enum;

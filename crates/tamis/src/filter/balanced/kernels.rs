@@ -13,6 +13,7 @@ use crate::dispatch::pipeline::{
 use crate::dispatch::{
     Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
+use crate::filter::envelope::Envelope;
 use crate::key::Stream;
 use crate::memory::{NonEmptyBlocks, blocks};
 use crate::overflow::{Overflow, OverflowList, OverflowListView};
@@ -300,8 +301,8 @@ impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
         filter: &Balanced<D>,
         hash: u64,
     ) -> bool {
-        let start = filter.payload.start;
-        let blocks = blocks::<BYTES>(&filter.data.as_ref()[start..]);
+        let Envelope { data, payload, .. } = &filter.envelope;
+        let blocks = blocks::<BYTES>(&data.as_ref()[payload.start..]);
         let list = filter.list();
         let view =
             WalkView::<BYTES, TRACKED>::new(&filter.engine, blocks, list);

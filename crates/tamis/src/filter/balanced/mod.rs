@@ -12,6 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::envelope::{Envelope, envelope_methods};
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::block::bloom::power;
@@ -19,7 +20,7 @@ use crate::block::guarded::Division;
 use crate::dispatch::KernelFns;
 use crate::error::{Error, Result};
 use crate::filter::{Parameter, Parameters};
-use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::format::{Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
@@ -74,12 +75,8 @@ pub struct Balanced<D = Owned> {
     shape: BalancedShape,
     /// On the heap: it is a few cache lines, and filters get moved.
     engine: Box<Engine>,
-    hasher: KeyHasher,
-    counts: Counts,
+    envelope: Envelope<D>,
     tally: Tally,
-    data: D,
-    /// Where the blocks are in `data`.
-    payload: Range<usize>,
     list: Listed,
     fns: KernelFns<Self, Engine>,
 }
@@ -177,19 +174,14 @@ impl Balanced {
         design_fpr: f64,
     ) -> Result<Self> {
         shape.check()?;
-        let bytes =
-            shape.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
-        let data = Owned::zeroed(bytes)?;
+        let counts = Counts::empty(design_items, design_fpr);
         let engine = Engine::new(&shape);
         Ok(Self {
             fns: kernels::select(&shape, &engine),
             engine: Box::new(engine),
+            envelope: Envelope::zeroed(shape.payload(), hasher, counts)?,
             shape,
-            hasher,
-            counts: Counts::empty(design_items, design_fpr),
             tally: Tally::default(),
-            payload: 0..data.as_ref().len(),
-            data,
             list: Listed::Owned(OverflowList::default()),
         })
     }
@@ -235,7 +227,7 @@ impl Balanced {
     fn insert_one(&mut self, hash: u64, distinct: bool) -> bool {
         let (engine, fns, site) = self.site(distinct);
         let new = fns.insert(engine, site, hash);
-        self.counts.items = self.tally.items();
+        self.envelope.counts.items = self.tally.items();
         new
     }
 
@@ -243,55 +235,48 @@ impl Balanced {
         &mut self,
         distinct: bool,
     ) -> (&Engine, &KernelFns<Self, Engine>, Site<'_>) {
-        let Self { engine, data, list, tally, fns, .. } = self;
+        let Self { engine, envelope, list, tally, fns, .. } = self;
         // Builders and `into_owned` make an owned list.
         let list = match list {
             Listed::Owned(list) => list,
             Listed::Stored(_) => unreachable!("owned filters own their list"),
         };
-        let blocks = data.as_mut();
+        let blocks = envelope.data.as_mut();
         (engine, fns, Site { blocks, list, tally, distinct })
     }
 }
 
 impl<D: AsRef<[u8]>> Balanced<D> {
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
-        if header.kind != Kind::Balanced {
-            return Err(Error::WrongKind {
-                expected: Kind::Balanced.name(),
-                found: header.kind.name(),
-            });
-        }
+        let geometry = header.geometry(Kind::Balanced)?;
         let (shape, tally) =
-            BalancedShape::decode(&header.geometry, header.counts.items)?;
-        let too_large = Error::Corrupt {
-            field: "geometry",
-            why: "more than a file can hold",
-        };
-        let Some(bytes) = shape.payload() else { return Err(too_large) };
+            BalancedShape::decode(geometry, header.counts.items)?;
         let listed = match shape.overflow {
             Overflow::List => tally.refused,
             _ => 0,
         };
-        let Some(list_bytes) = listed.checked_mul(8) else {
-            return Err(too_large);
-        };
-        let [payload, list] = format::view(
-            header,
-            [(SectionTag::BLOCKS, bytes), (SectionTag::LIST, list_bytes)],
-        )?;
+        let sections = [
+            (SectionTag::BLOCKS, shape.payload()),
+            (SectionTag::LIST, listed.checked_mul(8)),
+        ];
+        let (envelope, [_, list]) = Envelope::view(header, data, sections)?;
         let engine = Engine::new(&shape);
         Ok(Self {
             fns: kernels::select(&shape, &engine),
             engine: Box::new(engine),
             shape,
-            hasher: header.hasher,
-            counts: header.counts,
+            envelope,
             tally,
-            data,
-            payload,
             list: Listed::Stored(list),
         })
+    }
+
+    pub(super) fn envelope(&self) -> &Envelope<D> {
+        &self.envelope
+    }
+
+    pub(super) fn envelope_mut(&mut self) -> &mut Envelope<D> {
+        &mut self.envelope
     }
 
     /// Copies the filter into memory of its own, where it can be changed.
@@ -309,7 +294,6 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<Balanced> {
-        let data = Owned::copy_of(self.blocks())?;
         let list = match &self.list {
             Listed::Owned(list) => list.clone(),
             Listed::Stored(_) => OverflowList::from_sorted(self.list().sorted),
@@ -318,11 +302,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             fns: kernels::select(&self.shape, &self.engine),
             shape: self.shape,
             engine: self.engine,
-            hasher: self.hasher,
-            counts: self.counts,
+            envelope: self.envelope.into_owned()?,
             tally: self.tally,
-            payload: 0..data.as_ref().len(),
-            data,
             list: Listed::Owned(list),
         })
     }
@@ -405,7 +386,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn overflow_fraction(&self) -> Option<f64> {
-        let items = self.counts.items;
+        let items = self.len();
         (items > 0).then(|| self.tally.refused as f64 / items as f64)
     }
 
@@ -450,14 +431,14 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 
     fn blocks(&self) -> &[u8] {
-        &self.data.as_ref()[self.payload.clone()]
+        self.envelope.blocks()
     }
 
     fn list(&self) -> OverflowListView<'_> {
         match &self.list {
             Listed::Owned(list) => list.view(),
             Listed::Stored(place) => {
-                let bytes = &self.data.as_ref()[place.clone()];
+                let bytes = &self.envelope.data.as_ref()[place.clone()];
                 OverflowListView {
                     sorted: bytemuck::cast_slice(bytes),
                     recent: &[],
@@ -468,7 +449,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
 
     /// Reads per placed key plus `rest` reads for all others, on average.
     fn mean_reads(&self, rest: f64) -> Option<f64> {
-        let items = self.counts.items;
+        let items = self.len();
         let placed: f64 = (1..)
             .zip(&self.tally.placed)
             .map(|(reads, &keys): (u64, _)| reads as f64 * keys as f64)
@@ -514,10 +495,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
         Kind::Balanced
     }
 
-    #[inline]
-    fn hasher(&self) -> &KeyHasher {
-        &self.hasher
-    }
+    envelope_methods!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -535,28 +513,15 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
         self.engine.prefetch(self.blocks(), hash, 0);
     }
 
-    fn len(&self) -> u64 {
-        self.counts.items
-    }
-
-    fn capacity(&self) -> u64 {
-        self.counts.design_items
-    }
-
-    fn design_fpr(&self) -> f64 {
-        self.counts.design_fpr
-    }
-
-    /// The list is the last section: its length adds to that of a file
-    /// without list.
     fn bytes(&self) -> u64 {
         let list = self.list();
-        let entries = (list.sorted.len() + list.recent.len()) as u64;
-        self.image_with(Cow::Borrowed(&[])).bytes() + 8 * entries
+        let entries = list.sorted.len() + list.recent.len();
+        let geometry = self.shape.encoded_bytes();
+        self.envelope.image_bytes(geometry, Some(8 * entries))
     }
 
     fn stats(&self) -> Stats {
-        let Counts { items, design_items, design_fpr } = self.counts;
+        let Counts { items, design_items, design_fpr } = self.envelope.counts;
         let (mut expected_fpr, mut reads_miss, mut reach) = (0.0, 0.0, 1.0);
         for (claimed, passed) in self.walk() {
             reads_miss += reach;
@@ -579,7 +544,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             Overflow::List => 64.0 * refused,
             _ => 0.0,
         };
-        let bits = self.payload.len() as f64 * 8.0 + list_bits;
+        let bits = self.blocks().len() as f64 * 8.0 + list_bits;
         Stats {
             kind: Kind::Balanced,
             items,
@@ -600,15 +565,13 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     }
 
     fn verify(&self) -> Result<()> {
-        if self.payload.start > 0 {
-            format::verify(self.data.as_ref())?;
-        }
+        self.envelope.verify()?;
         let (mut ones, mut loads) = (0, 0);
         for state in self.block_states() {
             ones += u64::from(state.ones);
             loads += u64::from(state.load);
         }
-        let items = self.counts.items;
+        let items = self.len();
         if ones > items.saturating_mul(self.shape.probes.into()) {
             return Err(Error::Inconsistent(
                 "more bits are set than the keys counted could set",
@@ -638,13 +601,12 @@ impl FilterMut for Balanced {
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
         let (engine, fns, site) = self.site(false);
         fns.insert_batch(engine, site, hashes);
-        self.counts.items = self.tally.items();
+        self.envelope.counts.items = self.tally.items();
     }
 
     fn clear(&mut self) {
-        self.counts.items = 0;
+        self.envelope.clear();
         self.tally = Tally::default();
-        self.data.as_mut().fill(0);
         self.list = Listed::Owned(OverflowList::default());
     }
 }
@@ -654,26 +616,11 @@ impl<D: AsRef<[u8]>> Persist for Balanced<D> {
         let list: Cow<'_, [u8]> = match &self.list {
             Listed::Owned(list) => Cow::Owned(flatten(&list.to_sorted())),
             Listed::Stored(place) => {
-                Cow::Borrowed(&self.data.as_ref()[place.clone()])
+                Cow::Borrowed(&self.envelope.data.as_ref()[place.clone()])
             }
         };
-        self.image_with(list)
-    }
-}
-
-impl<D: AsRef<[u8]>> Balanced<D> {
-    /// The file with this list.
-    fn image_with<'a>(&'a self, list: Cow<'a, [u8]>) -> Image<'a> {
-        Image {
-            kind: Kind::Balanced,
-            hasher: self.hasher,
-            counts: self.counts,
-            geometry: self.shape.encode(&self.tally),
-            sections: vec![
-                (SectionTag::BLOCKS, Cow::Borrowed(self.blocks())),
-                (SectionTag::LIST, list),
-            ],
-        }
+        let geometry = self.shape.encode(&self.tally);
+        self.envelope.image(Kind::Balanced, geometry, Some(list))
     }
 }
 

@@ -236,9 +236,13 @@ impl BalancedShape {
         Ok(())
     }
 
+    pub(super) fn encoded_bytes(&self) -> usize {
+        40 + 16 * self.levels.len()
+    }
+
     /// Fixed fields, then one size per choice; the tally behind them.
     pub(super) fn encode(&self, tally: &Tally) -> Vec<u8> {
-        let mut out = Vec::with_capacity(128);
+        let mut out = Vec::with_capacity(self.encoded_bytes());
         let (kind, threshold, admission) = match self.refusal {
             Refusal::Count(Admission { threshold, share }) => {
                 (0u16, threshold, share)

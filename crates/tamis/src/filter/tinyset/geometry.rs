@@ -37,7 +37,7 @@ const REPEATS: u32 = 4;
 const REVERSED_HEADS: u32 = 8;
 
 impl TinySetGeometry {
-    const ENCODED: usize = 40;
+    pub(super) const ENCODED: usize = 40;
 
     /// Bytes of all blocks; `None` if they overflow.
     pub(super) fn payload(&self) -> Option<u64> {

@@ -18,6 +18,7 @@ use crate::dispatch::pipeline::{
 use crate::dispatch::{
     Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
+use crate::filter::envelope::Envelope;
 use crate::memory::{
     BlockSource, BlocksMut, NonEmptyBlocks, UnalignedBlocks, blocks_mut,
 };
@@ -148,7 +149,8 @@ where
     H: HeadSpec,
     B: Backend,
 {
-    let (data, header) = (&set.data, set.payload.start);
+    let Envelope { data, payload, .. } = &set.envelope;
+    let header = payload.start;
     let count = set.core.geometry.blocks;
     let (block, fraction) = match F::SPILLS {
         // `choose` may use the number of all blocks, and here some are of the

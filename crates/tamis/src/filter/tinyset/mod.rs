@@ -13,11 +13,11 @@ pub use window::Window;
 
 #[cfg(feature = "std")]
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use geometry::TinySetGeometry;
 use kernels::{TinySetCore, TinySetFns};
 
+use super::envelope::{Envelope, envelope_methods};
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{
     Builder, Filter, FilterMut, Stats, assert_same_length, must_match,
@@ -26,7 +26,7 @@ use super::{
 use crate::arch::{Hint as _, L1};
 use crate::block::fingerprint::{DecodedBlock, Form, Shape};
 use crate::error::{Error, Result};
-use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::format::{Counts, Header, Image, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 use crate::placement::address;
@@ -86,11 +86,7 @@ use crate::placement::address;
 pub struct TinySet<D = Owned> {
     core: TinySetCore,
     fns: TinySetFns<D>,
-    hasher: KeyHasher,
-    counts: Counts,
-    data: D,
-    /// Range of the blocks in `data`.
-    payload: Range<usize>,
+    envelope: Envelope<D>,
 }
 
 filter_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
@@ -114,22 +110,25 @@ impl TinySet {
         counts: Counts,
     ) -> Result<Self> {
         geometry.check()?;
-        let bytes =
-            geometry.payload().ok_or(Error::Allocation { bytes: u64::MAX })?;
-        let data = Owned::zeroed(bytes)?;
-        Ok(Self::with_data(geometry, hasher, counts, data))
+        let envelope = Envelope::zeroed(geometry.payload(), hasher, counts)?;
+        Ok(Self::owned(geometry, envelope))
     }
 
-    /// A filter in memory that holds its blocks and nothing else.
-    fn with_data(
-        geometry: TinySetGeometry,
-        hasher: KeyHasher,
-        counts: Counts,
-        data: Owned,
-    ) -> Self {
+    /// Around memory that has all blocks and nothing else.
+    fn owned(geometry: TinySetGeometry, envelope: Envelope) -> Self {
         let (core, fns) = kernels::select::<_, WholeBuffer>(geometry);
-        let payload = 0..data.as_ref().len();
-        Self { core, fns, hasher, counts, data, payload }
+        Self { core, fns, envelope }
+    }
+
+    /// An empty filter with the hash function and the metadata of this one.
+    fn resized(
+        &self,
+        geometry: TinySetGeometry,
+        counts: Counts,
+    ) -> Result<Self> {
+        geometry.check()?;
+        let envelope = self.envelope.resized(geometry.payload(), counts)?;
+        Ok(Self::owned(geometry, envelope))
     }
 
     /// A filter with the settings of this one and these keys: restores the
@@ -158,9 +157,8 @@ impl TinySet {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Self> {
-        let counts = Counts { items: 0, ..self.counts };
-        let mut fresh =
-            Self::with_geometry(self.core.geometry, self.hasher, counts)?;
+        let counts = Counts { items: 0, ..self.envelope.counts };
+        let mut fresh = self.resized(self.core.geometry, counts)?;
         fresh.extend(keys);
         Ok(fresh)
     }
@@ -180,38 +178,31 @@ impl TinySet {
             });
             return;
         }
-        let Self { core, fns, counts, data, .. } = self;
+        let Self { core, fns, envelope } = self;
         let blocks = kernels::ParallelTinySet { core, fns };
-        let bytes = data.as_mut();
+        let bytes = envelope.data.as_mut();
         let inserted =
             crate::parallel::insert(blocks, bytes, chunks, threads, hash);
-        counts.items = counts.items.saturating_add(inserted);
+        envelope.add_items(inserted);
     }
 }
 
 impl<D: AsRef<[u8]>> TinySet<D> {
     pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
-        if header.kind != Kind::TinySet {
-            return Err(Error::WrongKind {
-                expected: Kind::TinySet.name(),
-                found: header.kind.name(),
-            });
-        }
-        let geometry = TinySetGeometry::decode(&header.geometry)?;
-        let bytes = geometry.payload().ok_or(Error::Corrupt {
-            field: "geometry",
-            why: "more blocks than a file can hold",
-        })?;
-        let [payload] = format::view(header, [(SectionTag::BLOCKS, bytes)])?;
+        let geometry =
+            TinySetGeometry::decode(header.geometry(Kind::TinySet)?)?;
+        let sections = [(SectionTag::BLOCKS, geometry.payload())];
+        let (envelope, _) = Envelope::view(header, data, sections)?;
         let (core, fns) = kernels::select::<_, AfterHeader>(geometry);
-        Ok(Self {
-            core,
-            fns,
-            hasher: header.hasher,
-            counts: header.counts,
-            data,
-            payload,
-        })
+        Ok(Self { core, fns, envelope })
+    }
+
+    pub(super) fn envelope(&self) -> &Envelope<D> {
+        &self.envelope
+    }
+
+    pub(super) fn envelope_mut(&mut self) -> &mut Envelope<D> {
+        &mut self.envelope
     }
 
     /// Copies the filter into memory of its own, where it can be changed.
@@ -228,9 +219,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<TinySet> {
-        let data = Owned::copy_of(self.blocks())?;
-        let Self { core, hasher, counts, .. } = self;
-        Ok(TinySet::with_data(core.geometry, hasher, counts, data))
+        let Self { core, envelope, .. } = self;
+        Ok(TinySet::owned(core.geometry, envelope.into_owned()?))
     }
 
     /// Number of blocks (m), those of a second level included.
@@ -320,12 +310,12 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn count<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
-        self.count_hash(self.hasher.hash(key))
+        self.count_hash(self.hasher().hash(key))
     }
 
     #[inline(always)]
     fn blocks(&self) -> &[u8] {
-        &self.data.as_ref()[self.payload.clone()]
+        self.envelope.blocks()
     }
 
     /// One block, of the first or the second level.
@@ -361,8 +351,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
 
     fn must_match<E>(&self, other: &TinySet<E>) -> Result<()> {
         match_settings(
-            (&self.hasher, &self.core.geometry),
-            (&other.hasher, &other.core.geometry),
+            (&self.envelope.hasher, &self.core.geometry),
+            (&other.envelope.hasher, &other.core.geometry),
         )
     }
 
@@ -473,10 +463,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
         Kind::TinySet
     }
 
-    #[inline]
-    fn hasher(&self) -> &KeyHasher {
-        &self.hasher
-    }
+    envelope_methods!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -491,29 +478,18 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     #[inline]
     fn prefetch(&self, hash: u64) {
         let (block, _) = address(hash, self.core.geometry.blocks);
-        let start = self.payload.start + self.core.geometry.place(block).start;
-        L1::prefetch(self.data.as_ref(), start);
-    }
-
-    fn len(&self) -> u64 {
-        self.counts.items
-    }
-
-    fn capacity(&self) -> u64 {
-        self.counts.design_items
-    }
-
-    fn design_fpr(&self) -> f64 {
-        self.counts.design_fpr
+        let Envelope { data, payload, .. } = &self.envelope;
+        let start = payload.start + self.core.geometry.place(block).start;
+        L1::prefetch(data.as_ref(), start);
     }
 
     fn bytes(&self) -> u64 {
-        self.image().bytes()
+        self.envelope.image_bytes(TinySetGeometry::ENCODED, None)
     }
 
     fn stats(&self) -> Stats {
         let loads = self.loads();
-        let Counts { items, design_items, design_fpr } = self.counts;
+        let Counts { items, design_items, design_fpr } = self.envelope.counts;
         let stored = loads.items();
         Stats {
             kind: Kind::TinySet,
@@ -534,9 +510,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     }
 
     fn verify(&self) -> Result<()> {
-        if self.payload.start > 0 {
-            format::verify(self.data.as_ref())?;
-        }
+        self.envelope.verify()?;
         let (mut stored, mut saturated) = (0, false);
         let mut canonical = alloc::vec![0; self.core.geometry.shape.bytes()];
         for block in 0..self.block_count() {
@@ -559,18 +533,18 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
         // Growing stores an entry of no bits twice, in filters that were
         // overloaded many times.
         let elastic = self.core.geometry.shape.form == Form::Elastic;
-        if stored as u64 > self.counts.items && !elastic {
+        if stored as u64 > self.len() && !elastic {
             return Err(Error::Inconsistent(
                 "more is stored than the keys counted could store",
             ));
         }
-        let fewer = (stored as u64) < self.counts.items;
+        let fewer = (stored as u64) < self.len();
         if fewer && self.core.geometry.repeats && !saturated {
             return Err(Error::Inconsistent(
                 "less is stored than there are keys counted",
             ));
         }
-        if self.counts.items > 0 && stored == 0 && !saturated {
+        if !self.is_empty() && stored == 0 && !saturated {
             return Err(Error::Inconsistent(
                 "keys are counted, none is stored",
             ));
@@ -583,7 +557,8 @@ impl TinySet {
     /// Writes all blocks of the first level.
     fn fill(&mut self, states: impl Iterator<Item = DecodedBlock>) {
         let shape = self.core.geometry.shape;
-        let blocks = self.data.as_mut().chunks_exact_mut(shape.bytes());
+        let blocks =
+            self.envelope.data.as_mut().chunks_exact_mut(shape.bytes());
         for (block, state) in blocks.zip(states) {
             state.write(&shape, block);
         }
@@ -593,21 +568,21 @@ impl TinySet {
 impl FilterMut for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let Self { core, fns, counts, data, .. } = self;
-        counts.items = counts.items.saturating_add(1);
-        fns.insert(core, data.as_mut(), hash)
+        let Self { core, fns, envelope } = self;
+        envelope.add_items(1);
+        fns.insert(core, envelope.data.as_mut(), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        let Self { core, fns, counts, data, .. } = self;
-        counts.items = counts.items.saturating_add(hashes.len() as u64);
-        let store = BlocksMut { first: 0, bytes: data.as_mut() };
+        let Self { core, fns, envelope } = self;
+        envelope.add_items(hashes.len() as u64);
+        let bytes = envelope.data.as_mut();
+        let store = BlocksMut { first: 0, bytes };
         fns.insert_batch(core, store, hashes);
     }
 
     fn clear(&mut self) {
-        self.counts.items = 0;
-        self.data.as_mut().fill(0);
+        self.envelope.clear();
     }
 }
 
@@ -634,7 +609,7 @@ impl TinySet {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
-        self.remove_hash(self.hasher.hash(key))
+        self.remove_hash(self.hasher().hash(key))
     }
 
     /// [`remove`](Self::remove) by hash.
@@ -663,11 +638,10 @@ impl TinySet {
         let found = state.remove(&self.core.geometry.shape, chain, fraction);
         if found {
             let place = self.core.geometry.place(block);
-            state.write(
-                &self.core.geometry.shape,
-                &mut self.data.as_mut()[place],
-            );
-            self.counts.items = self.counts.items.saturating_sub(1);
+            let block = &mut self.envelope.data.as_mut()[place];
+            state.write(&self.core.geometry.shape, block);
+            let counts = &mut self.envelope.counts;
+            counts.items = counts.items.saturating_sub(1);
         }
         Ok(found)
     }
@@ -700,10 +674,9 @@ impl TinySet {
             let merged =
                 self.state(block).merge(other.state(block), &shape, once);
             let place = self.core.geometry.place(block);
-            merged.write(&shape, &mut self.data.as_mut()[place]);
+            merged.write(&shape, &mut self.envelope.data.as_mut()[place]);
         }
-        self.counts.items =
-            self.counts.items.saturating_add(other.counts.items);
+        self.envelope.add_items(other.len());
         Ok(())
     }
 
@@ -727,9 +700,9 @@ impl TinySet {
     pub fn halved(&self) -> Result<Self> {
         let geometry = self.folded_geometry()?;
         // Half the memory does the same for half the keys.
-        let design_items = self.counts.design_items / 2;
-        let counts = Counts { design_items, ..self.counts };
-        let mut folded = Self::with_geometry(geometry, self.hasher, counts)?;
+        let design_items = self.capacity() / 2;
+        let counts = Counts { design_items, ..self.envelope.counts };
+        let mut folded = self.resized(geometry, counts)?;
         folded.fill(self.folded());
         Ok(folded)
     }
@@ -783,14 +756,14 @@ impl TinySet {
     /// ```
     pub fn doubled(&self) -> Result<Self> {
         let geometry = self.grown_geometry()?;
-        let Counts { items, design_items, design_fpr } = self.counts;
+        let Counts { items, design_items, design_fpr } = self.envelope.counts;
         // Refilled, every fingerprint has one bit less than was designed.
         let counts = Counts {
             items,
             design_items: design_items.saturating_mul(2),
             design_fpr: (2.0 * design_fpr).min(1.0),
         };
-        let mut grown = Self::with_geometry(geometry, self.hasher, counts)?;
+        let mut grown = self.resized(geometry, counts)?;
         grown.fill(self.grown(&geometry.shape));
         Ok(grown)
     }
@@ -798,12 +771,7 @@ impl TinySet {
 
 impl<D: AsRef<[u8]>> Persist for TinySet<D> {
     fn image(&self) -> Image<'_> {
-        Image {
-            kind: Kind::TinySet,
-            hasher: self.hasher,
-            counts: self.counts,
-            geometry: self.core.geometry.encode(),
-            sections: alloc::vec![(SectionTag::BLOCKS, self.blocks().into())],
-        }
+        let geometry = self.core.geometry.encode();
+        self.envelope.image(Kind::TinySet, geometry, None)
     }
 }

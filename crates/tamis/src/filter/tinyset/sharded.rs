@@ -8,8 +8,8 @@ use super::TinySet;
 use super::kernels::{self, TinySetCore, TinySetFns};
 use crate::block::fingerprint::DecodedBlock;
 use crate::error::Result;
+use crate::filter::envelope::Envelope;
 use crate::filter::shared::{Shareable, SharedState};
-use crate::format::Counts;
 use crate::key::KeyHasher;
 use crate::memory::{Owned, WholeBuffer};
 use crate::placement::address;
@@ -36,52 +36,51 @@ pub struct Sharded {
     fns: TinySetFns<Owned>,
     /// The kernel of a filter of one block, for the blocks of a shard.
     one: (TinySetCore, TinySetFns<Owned>),
-    hasher: KeyHasher,
-    counts: Counts,
+    envelope: Envelope<Vec<Mutex<Shard>>>,
     per_shard: u64,
-    shards: Vec<Mutex<Shard>>,
 }
 
 impl Sharded {
-    fn new(filter: &TinySet) -> Self {
-        let TinySet { core, fns, hasher, counts, .. } = *filter;
-        let geometry = core.geometry;
+    fn new(filter: TinySet) -> Self {
         let blocks = filter.block_count();
+        let TinySet { core, fns, envelope } = filter;
+        let geometry = core.geometry;
         let per_shard = match geometry.second {
             0 => blocks.div_ceil(SHARDS),
             _ => blocks,
         };
         // Blocks are in memory, so their offsets fit a usize.
         let bytes = per_shard as usize * geometry.shape.bytes();
-        let shards = filter.blocks().chunks(bytes).map(|range| {
+        let shard = |range: &[u8]| {
             let blocks = Owned::copy_of(range).unwrap_or_else(|_| {
                 std::alloc::handle_alloc_error(core::alloc::Layout::for_value(
                     range,
                 ))
             });
             Mutex::new(Shard { added: 0, blocks })
-        });
+        };
+        let envelope = envelope
+            .map(|data| data.as_ref().chunks(bytes).map(shard).collect());
         let one = super::TinySetGeometry { blocks: 1, ..geometry };
         let one = kernels::select::<_, WholeBuffer>(one);
-        let shards = shards.collect();
-        Self { core, fns, one, hasher, counts, per_shard, shards }
+        Self { core, fns, one, envelope, per_shard }
     }
 
     /// All blocks and counts, each shard at one moment.
     fn collect(&self) -> Result<TinySet> {
         let geometry = self.core.geometry;
-        let mut filter =
-            TinySet::with_geometry(geometry, self.hasher, self.counts)?;
+        let Envelope { counts, data, .. } = &self.envelope;
+        let mut copy = self.envelope.resized(geometry.payload(), *counts)?;
         let bytes = self.per_shard as usize * geometry.shape.bytes();
-        let ranges = filter.data.as_mut().chunks_mut(bytes);
-        let mut items = self.counts.items;
-        for (range, shard) in ranges.zip(&self.shards) {
+        let ranges = copy.data.as_mut().chunks_mut(bytes);
+        let mut added = 0u64;
+        for (range, shard) in ranges.zip(data) {
             let shard = lock(shard);
             range.copy_from_slice(shard.blocks.as_ref());
-            items = items.saturating_add(shard.added);
+            added = added.saturating_add(shard.added);
         }
-        filter.counts.items = items;
-        Ok(filter)
+        copy.add_items(added);
+        Ok(TinySet::owned(geometry, copy))
     }
 
     /// The block of a key in a shard whose first block is `first`, and the
@@ -99,7 +98,7 @@ impl Sharded {
     fn shard(&self, hash: u64) -> (MutexGuard<'_, Shard>, u64) {
         let (block, _) = address(hash, self.core.geometry.blocks);
         let shard = block / self.per_shard;
-        (lock(&self.shards[shard as usize]), shard * self.per_shard)
+        (lock(&self.envelope.data[shard as usize]), shard * self.per_shard)
     }
 }
 
@@ -111,17 +110,18 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 impl SharedState for Sharded {
     fn hasher(&self) -> &KeyHasher {
-        &self.hasher
+        &self.envelope.hasher
     }
 
     fn len(&self) -> u64 {
-        self.shards.iter().fold(self.counts.items, |sum, shard| {
+        let Envelope { counts, data, .. } = &self.envelope;
+        data.iter().fold(counts.items, |sum, shard| {
             sum.saturating_add(lock(shard).added)
         })
     }
 
     fn capacity(&self) -> u64 {
-        self.counts.design_items
+        self.envelope.counts.design_items
     }
 
     fn insert_hash(&self, hash: u64) -> bool {
@@ -156,15 +156,15 @@ impl SharedState for Sharded {
 
     fn merge_from(&self, other: &Self) -> Result<()> {
         super::match_settings(
-            (&self.hasher, &self.core.geometry),
-            (&other.hasher, &other.core.geometry),
+            (self.hasher(), &self.core.geometry),
+            (other.hasher(), &other.core.geometry),
         )?;
         // A copy: locking shards of both at once could deadlock.
         let other = other.collect()?;
         other.one_level("merge")?;
         let super::TinySetGeometry { shape, repeats, .. } = self.core.geometry;
         let bytes = shape.bytes();
-        for (number, shard) in (0..).zip(&self.shards) {
+        for (number, shard) in (0..).zip(&self.envelope.data) {
             let first: u64 = number * self.per_shard;
             let mut shard = lock(shard);
             let blocks = shard.blocks.as_mut().chunks_exact_mut(bytes);
@@ -174,7 +174,7 @@ impl SharedState for Sharded {
                     .write(&shape, ours);
             }
             if number == 0 {
-                shard.added = shard.added.saturating_add(other.counts.items);
+                shard.added = shard.added.saturating_add(other.len());
             }
         }
         Ok(())
@@ -185,7 +185,7 @@ impl Shareable for TinySet {
     type State = Sharded;
 
     fn into_shared(self) -> Sharded {
-        Sharded::new(&self)
+        Sharded::new(self)
     }
 
     fn from_shared(state: Sharded) -> Self {

@@ -146,8 +146,8 @@ impl Window {
         bytes
     }
 
-    /// Copies a window from the bytes of [`to_bytes`](Self::to_bytes). The
-    /// two halves are files of the format; both are verified.
+    /// Copies a window from the bytes of [`to_bytes`](Self::to_bytes). It
+    /// holds two files of the format; both are verified.
     ///
     /// # Errors
     ///
@@ -159,8 +159,11 @@ impl Window {
     /// assert!(Window::from_bytes(&[0; 400]).is_err());
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        // Two files of the same settings have the same length.
-        let (young, old) = bytes.split_at(bytes.len() / 2);
+        let (young, old) = match crate::image_len(bytes)? {
+            // At most the length of a slice, so a usize.
+            len if len <= bytes.len() as u64 => bytes.split_at(len as usize),
+            _ => (bytes, &[][..]),
+        };
         let generation = |bytes| {
             let view = TinySet::from_bytes(bytes)?;
             view.verify()?;
