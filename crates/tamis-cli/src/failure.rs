@@ -49,6 +49,10 @@ impl Failure {
                 io::ErrorKind::NotFound => " (check the path)",
                 _ => "",
             },
+            tamis::Error::Busy { .. } => {
+                " (run the command again, or wait longer with --wait)"
+            }
+            tamis::Error::Replaced => " (run the command again)",
             tamis::Error::NotTamis { .. } => {
                 " (expected a filter written by `tamis build`)"
             }

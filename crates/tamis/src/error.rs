@@ -126,6 +126,19 @@ pub enum Error {
     /// The checksums match but the content contradicts itself, so the
     /// program that wrote the file was faulty. Build the file again.
     Inconsistent(&'static str),
+    /// Another process or thread uses the file and excludes this one. Call
+    /// again later, or wait longer.
+    #[cfg(feature = "std")]
+    Busy {
+        /// The other user: `"a writer"` or `"a reader"`.
+        holder: &'static str,
+        /// The time waited for it.
+        waited: core::time::Duration,
+    },
+    /// Another program replaced or changed the file, without a lock, while
+    /// this one prepared a change. Call again.
+    #[cfg(feature = "std")]
+    Replaced,
     /// The operating system returned an error.
     #[cfg(feature = "std")]
     Io(std::io::Error),
@@ -211,6 +224,18 @@ impl fmt::Display for Error {
             Self::Inconsistent(why) => {
                 write!(f, "inconsistent content: {why}")
             }
+            #[cfg(feature = "std")]
+            Self::Busy { holder, waited } => write!(
+                f,
+                "{holder} is using the file (waited {} s); nothing was \
+                 changed",
+                waited.as_secs_f64()
+            ),
+            #[cfg(feature = "std")]
+            Self::Replaced => f.write_str(
+                "another program replaced the file in the meantime; nothing \
+                 was changed",
+            ),
             #[cfg(feature = "std")]
             Self::Io(error) => fmt::Display::fmt(error, f),
         }

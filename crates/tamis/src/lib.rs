@@ -40,7 +40,7 @@ pub use filter::{
     FilterMut, Prefer, Size, Split, Stats, Threshold, TinySet, Window,
 };
 #[cfg(feature = "std")]
-pub use filter::{Shareable, Shared};
+pub use filter::{FileLock, Shareable, Shared, update};
 #[cfg(feature = "std")]
 pub use format::Mapped;
 pub use format::{FORMAT_VERSION, Header, Kind, Metadata, image_len};

@@ -1,15 +1,15 @@
 //! `tamis add`.
 
-use super::{FileUpdate, KeysOnFilter, ThreadArgs, insert_all};
+use super::{FileUpdate, KeysOnFilter, ThreadArgs, WaitArgs, insert_all};
 use crate::failure::{Exit, Result};
 use crate::report::{FilterReport, JsonArgs};
 
 /// Add keys to a filter
 ///
 /// The file is replaced atomically after the last key; after an error it is
-/// unchanged. If another process replaced the file in the meantime, nothing
-/// is written and the command fails: run it again. The report shows whether
-/// the filter is over its design.
+/// unchanged. While another `add`, `remove` or `grow` changes the file, this
+/// one waits: no key is lost. The report shows whether the filter is over its
+/// design.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -19,12 +19,16 @@ pub(crate) struct Args {
     threads: ThreadArgs,
 
     #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
     format: JsonArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let (update, mut filter) = FileUpdate::begin(&self.target.filter)?;
+        let path = &self.target.filter;
+        let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
         let sources = self.target.keys.sources()?;
         let feed = self.target.keys.feed("adding", &sources);
         insert_all(&mut filter, feed, &self.threads)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis::{AnyFilter, inspect};
 
-use super::{FileUpdate, Forecast, OutputArgs};
+use super::{FileUpdate, Forecast, OutputArgs, WaitArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::report::JsonArgs;
 
@@ -30,31 +30,43 @@ pub(crate) struct Args {
     force: bool,
 
     #[command(flatten)]
+    wait: WaitArgs,
+
+    #[command(flatten)]
     format: JsonArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let output = self.output.clone();
-        let output =
-            output.map(|output| OutputArgs { output, force: self.force });
-        if let Some(output) = &output {
-            output.check()?;
-        }
+        let (forecast, grown) = match self.output.clone() {
+            Some(output) => {
+                let output = OutputArgs { output, force: self.force };
+                output.check()?;
+                let (forecast, grown) = self.grow(&load(&self.filter)?)?;
+                output.write(&grown)?;
+                (forecast, grown)
+            }
+            None => {
+                let (update, filter) =
+                    FileUpdate::begin(&self.filter, &self.wait)?;
+                let (forecast, grown) = self.grow(&filter)?;
+                update.save(&grown)?;
+                (forecast, grown)
+            }
+        };
+        forecast.print_report(&grown, self.format.json)
+    }
+
+    /// Prints the forecast, then doubles the filter.
+    fn grow(&self, filter: &AnyFilter) -> Result<(Forecast, AnyFilter)> {
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
-        let (update, filter) = FileUpdate::begin(&self.filter)?;
-        let predicted = match &filter {
+        let predicted = match filter {
             AnyFilter::TinySet(filter) => {
                 Some(inspect::grown_fpr(filter).map_err(failed)?)
             }
             _ => None,
         };
         let forecast = Forecast::print(predicted, self.format.json)?;
-        let grown = filter.doubled().map_err(failed)?;
-        match &output {
-            Some(output) => output.write(&grown)?,
-            None => update.save(&grown)?,
-        }
-        forecast.print_report(&grown, self.format.json)
+        Ok((forecast, filter.doubled().map_err(failed)?))
     }
 }

@@ -16,9 +16,10 @@ pub(crate) mod verify;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde::Serialize;
-use tamis::{AnyFilter, Mapped};
+use tamis::{AnyFilter, FileLock, Mapped};
 use tamis_theory::Prediction;
 
 use crate::failure::{Exit, Failure, Result};
@@ -86,57 +87,46 @@ fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
     AnyFilter::open(path).map_err(|error| Failure::file(path, &error))
 }
 
-/// Reads and verifies a filter to be changed.
+/// Reads and verifies a filter to be changed. Saving an unverified filter
+/// would give damaged bytes valid checksums.
 fn load(path: &Path) -> Result<AnyFilter> {
     let filter = open(path)?;
-    // Saving an unverified filter would give damaged bytes valid checksums.
     filter.verify().map_err(|error| Failure::file(path, &error))?;
     filter.into_owned().map_err(|error| Failure::file(path, &error))
 }
 
-/// Replacement of a filter file by a changed filter.
+/// Time to wait for other writers of a file that is changed.
+#[derive(clap::Args)]
+pub(crate) struct WaitArgs {
+    /// Seconds to wait while another process changes FILE
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        default_value = "60"
+    )]
+    wait: Duration,
+}
+
+/// A filter file that no other process changes meanwhile.
 struct FileUpdate<'a> {
     path: &'a Path,
-    version: FileVersion,
-}
-
-/// Inode and modification time of a file. tamis always replaces a file by a
-/// new one, which changes the inode.
-#[derive(PartialEq)]
-struct FileVersion {
-    changed: Option<std::time::SystemTime>,
-    #[cfg(unix)]
-    inode: Option<u64>,
-}
-
-impl FileVersion {
-    fn of(path: &Path) -> Self {
-        let metadata = path.metadata().ok();
-        Self {
-            #[cfg(unix)]
-            inode: metadata.as_ref().map(std::os::unix::fs::MetadataExt::ino),
-            changed: metadata.and_then(|metadata| metadata.modified().ok()),
-        }
-    }
+    lock: FileLock,
 }
 
 impl<'a> FileUpdate<'a> {
-    fn begin(path: &'a Path) -> Result<(Self, AnyFilter)> {
-        let version = FileVersion::of(path);
-        Ok((Self { path, version }, load(path)?))
+    fn begin(path: &'a Path, wait: &WaitArgs) -> Result<(Self, AnyFilter)> {
+        let failed = |error: tamis::Error| Failure::file(path, &error);
+        let mut lock =
+            FileLock::acquire_within(path, wait.wait).map_err(failed)?;
+        let filter = lock.load().map_err(failed)?;
+        Ok((Self { path, lock }, filter))
     }
 
-    /// Replaces the file atomically. Fails if another process has replaced
-    /// it since `begin`.
-    fn save(&self, filter: &AnyFilter) -> Result<()> {
-        if FileVersion::of(self.path) != self.version {
-            return Err(Failure::new(format_args!(
-                "{}: another process replaced the file in the meantime; \
-                 nothing was written (run the command again)",
-                self.path.display()
-            )));
-        }
-        save(filter, self.path, true)
+    /// Replaces the file atomically.
+    fn save(mut self, filter: &AnyFilter) -> Result<()> {
+        let saved = self.lock.save(filter);
+        saved.map_err(|error| Failure::file(self.path, &error))
     }
 }
 
@@ -313,6 +303,14 @@ fn parse_fpr(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
+/// Parses a time in seconds.
+fn parse_seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "expected a number of seconds, such as 0.5".into())
+}
+
 fn parse_bits(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if bits.is_finite() && bits > 0.0 => Ok(bits),
@@ -338,5 +336,9 @@ mod tests {
             assert!(parse_fpr(wrong).is_err(), "{wrong}");
         }
         assert!(parse_bits("inf").is_err() && parse_bits("0").is_err());
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "-1", "nan", "inf", "1e99", "5 s"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
     }
 }

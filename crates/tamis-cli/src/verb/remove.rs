@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis::AnyFilter;
 
-use super::{FileUpdate, KeysOnFilter};
+use super::{FileUpdate, KeysOnFilter, WaitArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::report::{FilterReport, JsonArgs, count, row};
 
@@ -23,14 +23,17 @@ use crate::report::{FilterReport, JsonArgs, count, row};
 /// matching every key.
 ///
 /// The file is replaced atomically after the last key; after an error it is
-/// unchanged. If another process replaced the file in the meantime, nothing
-/// is written and the command fails: run it again.
+/// unchanged. While another `add`, `remove` or `grow` changes the file, this
+/// one waits.
 ///
 /// Exit status: 0 if a key was removed, 1 if none was, 2 on error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     target: KeysOnFilter,
+
+    #[command(flatten)]
+    wait: WaitArgs,
 
     #[command(flatten)]
     format: JsonArgs,
@@ -54,7 +57,7 @@ impl RemovalCounts {
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let path = &self.target.filter;
-        let (update, mut filter) = FileUpdate::begin(path)?;
+        let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
         let failed = |error: tamis::Error| Failure::file(path, &error);
         // Checked before any key is read.
         check_removable(&mut filter).map_err(failed)?;

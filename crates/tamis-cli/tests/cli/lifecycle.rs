@@ -1,4 +1,4 @@
-//! build, query and add for every kind; output files and concurrent writers.
+//! build, query and add for every kind; output files.
 
 use crate::support::{KINDS, ProgramRun, TestDir, expected, lines};
 
@@ -275,36 +275,6 @@ fn add_keeps_the_permissions_of_the_file() {
         let kept = path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(kept, mode, "{kept:o}");
     }
-}
-
-/// The second of two concurrent additions would undo the first: it fails and
-/// changes nothing.
-#[test]
-fn concurrent_additions_are_refused() {
-    use std::io::Write as _;
-    use std::process::Stdio;
-    let dir = TestDir::new();
-    dir.run("build -k apple -o f --fpr 0.01 --items 100").success();
-    let mut slow = dir
-        .command("add f -")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = slow.stdin.take().unwrap();
-    input.write_all(b"pear\n").unwrap();
-    // More than a pipe buffers: after this write, keys are being read, and
-    // the filter was loaded before them.
-    input.write_all(&b"quince\n".repeat(100_000)).unwrap();
-    dir.run("add f -k plum").success();
-    drop(input);
-    let end = slow.wait_with_output().unwrap();
-    let message = String::from_utf8(end.stderr).unwrap();
-    assert_eq!(end.status.code(), Some(2), "{message}");
-    assert!(message.contains("run the command again"), "{message}");
-    dir.run("query f -k plum").success();
-    dir.run("query -v f -k pear").success();
 }
 
 /// A rename would replace a pipe, or for root a device, by a regular file.

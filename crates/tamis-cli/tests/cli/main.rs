@@ -16,3 +16,4 @@ mod sizing;
 mod statistics;
 mod support;
 mod tinyset;
+mod writers;

@@ -24,6 +24,15 @@ impl TestDir {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// In memory where the system has such a file system: for tests of many
+    /// writes, each with a sync.
+    pub(crate) fn in_memory() -> Self {
+        match tempfile::tempdir_in("/dev/shm") {
+            Ok(directory) => Self(directory),
+            Err(_) => Self::new(),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -41,6 +50,13 @@ impl TestDir {
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect()
+    }
+
+    /// Asserts that the directory holds these files and no other.
+    #[track_caller]
+    pub(crate) fn only(&self, names: &[&str]) {
+        let names: BTreeSet<_> = names.iter().map(OsString::from).collect();
+        assert_eq!(self.files(), names);
     }
 
     /// Command that runs the program here; `arguments` are split at spaces.

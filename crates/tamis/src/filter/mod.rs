@@ -17,6 +17,8 @@ mod shared;
 mod split;
 mod stats;
 mod tinyset;
+#[cfg(feature = "std")]
+mod update;
 
 pub use any::AnyFilter;
 pub use balanced::{Balanced, BlockState, Threshold};
@@ -30,6 +32,8 @@ pub use split::Split;
 use stats::Parameters;
 pub use stats::{Parameter, Stats};
 pub use tinyset::{LoadHistogram, Stored, TinySet, Window};
+#[cfg(feature = "std")]
+pub use update::{FileLock, update};
 
 use alloc::boxed::Box;
 use alloc::string::ToString as _;

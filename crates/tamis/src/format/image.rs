@@ -145,7 +145,8 @@ pub(crate) trait Persist {
     where
         Self: Sized,
     {
-        self.replace(path.as_ref(), true)
+        let path = super::resolve(path.as_ref())?;
+        self.replace(&path, super::Overwrite::Within(super::WAIT))
     }
 
     /// Writes the file atomically; an error if it exists.
@@ -154,18 +155,23 @@ pub(crate) trait Persist {
     where
         Self: Sized,
     {
-        self.replace(path.as_ref(), false)
+        let path = super::resolve(path.as_ref())?;
+        self.replace(&path, super::Overwrite::Never)
     }
 
     /// Writes the file atomically. It holds the key of a keyed hash, and is
     /// private then.
     #[cfg(feature = "std")]
-    fn replace(&self, path: &std::path::Path, overwrite: bool) -> Result<()>
+    fn replace(
+        &self,
+        path: &std::path::Path,
+        overwrite: super::Overwrite,
+    ) -> Result<()>
     where
         Self: Sized,
     {
         let private = self.image().hasher.id() == HashId::SipHash13;
-        super::file::replace(path, overwrite, private, |file| {
+        super::writer::replace(path, overwrite, private, |file| {
             self.write_to(file)
         })
     }

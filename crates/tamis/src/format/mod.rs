@@ -9,7 +9,11 @@ mod compact;
 mod file;
 mod header;
 mod image;
+#[cfg(feature = "std")]
+mod lock;
 mod metadata;
+#[cfg(feature = "std")]
+mod writer;
 
 #[cfg(feature = "std")]
 pub use file::Mapped;
@@ -18,7 +22,11 @@ pub use header::{Header, image_len};
 pub(crate) use image::{
     Image, Persist, SectionTag, Sections, image_bytes, metadata_bytes, verify,
 };
+#[cfg(feature = "std")]
+pub(crate) use lock::{WAIT, WriterLock};
 pub use metadata::Metadata;
+#[cfg(feature = "std")]
+pub(crate) use writer::{Overwrite, resolve};
 
 use crate::error::{Error, Result};
 use crate::named::named_enum;

@@ -1,0 +1,210 @@
+//! Changes of filter files that other processes change too.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::AnyFilter;
+use crate::error::{Error, Result};
+use crate::format::{
+    Mapped, Overwrite, Persist as _, WAIT, WriterLock, resolve,
+};
+
+/// Changes a filter file: reads and verifies it, passes the filter to
+/// `change`, and replaces the file by the result.
+///
+/// Any number of processes and threads may update the same file at the same
+/// time; each waits for the others, up to a minute (a [`FileLock`] has other
+/// limits), and no change is lost. A reader of `path` sees the old content
+/// or the new. If `change` returns an error, the file is unchanged.
+///
+/// `change` must not save to the same file, for which it would wait in vain.
+///
+/// # Errors
+///
+/// The error of `change`; [`Error::Busy`], [`Error::Replaced`],
+/// [`Error::Io`], or an error of opening or [`verify`](AnyFilter::verify).
+///
+/// ```
+/// use tamis::{AnyFilter, Blocked, Error};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("keys.tamis");
+/// Blocked::builder().items(1000).fpr(0.01).build()?.save(&path)?;
+///
+/// let new = tamis::update(&path, |filter| {
+///     Ok::<_, Error>(filter.insert("apple"))
+/// })?;
+/// assert!(new && AnyFilter::open(&path)?.contains("apple"));
+///
+/// // Another kind of result is another filter.
+/// let failed = tamis::update(&path, |filter| {
+///     *filter = filter.doubled()?;
+///     Ok::<_, Error>(())
+/// });
+/// assert!(matches!(failed, Err(Error::Unsupported { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn update<T, E: From<Error>>(
+    path: impl AsRef<Path>,
+    change: impl FnOnce(&mut AnyFilter) -> core::result::Result<T, E>,
+) -> core::result::Result<T, E> {
+    let mut lock = FileLock::acquire(path)?;
+    let mut filter = lock.load()?;
+    let value = change(&mut filter)?;
+    lock.save(&filter)?;
+    Ok(value)
+}
+
+/// The exclusive right to change a filter file, until it is dropped.
+///
+/// [`update`] is the simple form. A lock is for a file that may not exist
+/// yet, for several saves without a change by others between them, and for
+/// another time limit.
+///
+/// The lock is advisory: this library and the program `tamis` obey it.
+/// Readers need none. A process that is killed has no lock any more. The
+/// lock is a file `.tamis-lock-…` in the same directory while it is held.
+///
+/// ```
+/// use tamis::{AnyFilter, FileLock, Kind};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("keys.tamis");
+/// let mut lock = FileLock::acquire(&path)?;
+/// let mut filter = match path.exists() {
+///     true => lock.load()?,
+///     false => AnyFilter::builder(Kind::TinySet)
+///         .items(1000)
+///         .fpr(0.01)
+///         .build()?,
+/// };
+/// for batch in [["apple", "pear"], ["plum", "quince"]] {
+///     filter.insert_batch(&batch);
+///     lock.save(&filter)?;
+/// }
+/// drop(lock);
+/// assert_eq!(AnyFilter::open(&path)?.len(), 4);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FileLock {
+    /// Held until drop.
+    _lock: WriterLock,
+    path: PathBuf,
+    /// The file as loaded or saved.
+    version: Option<Version>,
+}
+
+impl FileLock {
+    /// Waits up to a minute for other writers of the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire_within`](Self::acquire_within).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let lock = tamis::FileLock::acquire(directory.path().join("new"))?;
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn acquire(path: impl AsRef<Path>) -> Result<Self> {
+        Self::acquire_within(path, WAIT)
+    }
+
+    /// Waits at most `wait` for other writers of the file, which need not
+    /// exist.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if another writer has the lock for longer;
+    /// [`Error::Io`] if the directory cannot be written, or if the file
+    /// system has no locks.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Error, FileLock};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let lock = FileLock::acquire(&path)?;
+    /// let second = FileLock::acquire_within(&path, Duration::ZERO);
+    /// assert!(matches!(second, Err(Error::Busy { .. })));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn acquire_within(
+        path: impl AsRef<Path>,
+        wait: Duration,
+    ) -> Result<Self> {
+        let path = resolve(path.as_ref())?;
+        let _lock = WriterLock::acquire(&path, wait)?;
+        Ok(Self { _lock, path, version: None })
+    }
+
+    /// Reads and verifies the filter. An unverified filter that is changed
+    /// and saved would give damaged bytes valid checksums.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], an error of the format, or that of
+    /// [`verify`](AnyFilter::verify).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("no such file");
+    /// assert!(tamis::FileLock::acquire(path)?.load().is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn load(&mut self) -> Result<AnyFilter> {
+        self.version = Version::of(&self.path);
+        let filter = AnyFilter::<Mapped>::open(&self.path)?;
+        filter.verify()?;
+        filter.into_owned()
+    }
+
+    /// Replaces the file, or creates it. A program that ignores locks may
+    /// have replaced the file since the last [`load`](Self::load) or `save`;
+    /// then nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`AnyFilter::save`], and [`Error::Replaced`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, FileLock};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let filter = Bloom::builder().items(9).fpr(0.1).build()?;
+    /// FileLock::acquire(&path)?.save(&filter.into())?;
+    /// assert!(AnyFilter::open(&path)?.is_empty());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn save(&mut self, filter: &AnyFilter) -> Result<()> {
+        if self.version.is_some() && self.version != Version::of(&self.path) {
+            return Err(Error::Replaced);
+        }
+        filter.replace(&self.path, Overwrite::Locked)?;
+        self.version = Version::of(&self.path);
+        Ok(())
+    }
+}
+
+/// A state of a file.
+#[derive(Debug, PartialEq)]
+struct Version {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    #[cfg(unix)]
+    identity: (u64, u64),
+}
+
+impl Version {
+    fn of(path: &Path) -> Option<Self> {
+        path.metadata().ok().map(|found: Metadata| Self {
+            bytes: found.len(),
+            modified: found.modified().ok(),
+            #[cfg(unix)]
+            identity: {
+                use std::os::unix::fs::MetadataExt as _;
+                (found.dev(), found.ino())
+            },
+        })
+    }
+}
