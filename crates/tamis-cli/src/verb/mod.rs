@@ -10,6 +10,7 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod query;
 pub(crate) mod remove;
+pub(crate) mod seen;
 pub(crate) mod theory;
 pub(crate) mod verify;
 
