@@ -1,6 +1,7 @@
 //! `tamis`: build, query and inspect filters from the shell.
 
 mod failure;
+mod identity;
 mod keys;
 mod progress;
 mod report;
