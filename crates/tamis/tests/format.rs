@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
-use tamis::{AnyFilter, Builder, Error, KeyHasher, Kind, TinySet, inspect};
+use tamis::{
+    AnyFilter, Balanced, Blocked, Builder, Error, KeyHasher, Kind, TinySet,
+    inspect,
+};
 
 const ITEMS: u64 = 700;
 
@@ -347,6 +350,149 @@ fn resealed_metadata_cannot_lie() {
     assert!(matches!(reseal(&long), Err(Error::Corrupt { .. })));
 }
 
+/// A blocked filter with this many blocks of 64 bytes.
+fn with_blocks(blocks: u64) -> AnyFilter {
+    let builder = Blocked::builder().bits_per_key(16.0).items(32 * blocks);
+    let filter = builder.build_from(0..9 * blocks).unwrap();
+    assert_eq!(filter.block_count(), blocks);
+    filter.into()
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Sections of more than 64 KiB as the format describes them, and the
+/// checksum of a whole file: its bytes are frozen, too large for the folder of
+/// golden files.
+#[test]
+fn long_sections_have_a_checksum_for_each_chunk() {
+    const CHUNK: usize = 1 << 16;
+    let xxh3 = xxhash_rust::xxh3::xxh3_64;
+    for blocks in [1024, 1026, 1100, 2048, 3000] {
+        let filter = with_blocks(blocks);
+        let bytes = filter.to_bytes();
+        assert_eq!(filter.bytes(), bytes.len() as u64);
+        let header = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+        let entry = 72 + 16;
+        let start = u64_at(&bytes, entry + 8) as usize;
+        let len = u64_at(&bytes, entry + 16) as usize;
+        assert_eq!((start, len), (header, 64 * blocks as usize));
+        let section = &bytes[start..start + len];
+        let expected = if len <= CHUNK {
+            assert_eq!(bytes.len(), start + len);
+            xxh3(section)
+        } else {
+            // Blocks are lines, so no padding precedes the list.
+            let list = &bytes[start + len..];
+            assert_eq!(list.len(), 8 * len.div_ceil(CHUNK));
+            for (number, chunk) in section.chunks(CHUNK).enumerate() {
+                assert_eq!(u64_at(list, 8 * number), xxh3(chunk));
+            }
+            xxh3(list)
+        };
+        assert_eq!(u64_at(&bytes, entry + 24), expected);
+
+        let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+        view.verify().unwrap();
+        assert_eq!(view.to_bytes(), bytes);
+        let mut written = Vec::new();
+        filter.write_to(&mut written).unwrap();
+        assert!(written == bytes);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("filter.tamis");
+        filter.save(&path).unwrap();
+        assert!(std::fs::read(&path).unwrap() == bytes);
+        if blocks == 1100 {
+            assert_eq!(xxh3(&bytes), 0x19d1_46e1_c871_6ed0);
+        }
+    }
+}
+
+#[test]
+fn damage_in_a_chunk_is_found_by_its_range() {
+    let filter = with_blocks(3000);
+    let bytes = filter.to_bytes();
+    let (end, list) = (bytes.len() as u64, bytes.len() - 3 * 8);
+    let chunks = [128..65_664, 65_664..131_200, 131_200..192_128];
+    for at in [128, 65_663, 65_664, 131_199, 131_200, 192_127] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        assert!(survive(&damaged).is_err(), "{at}");
+        let view = AnyFilter::from_bytes(&damaged[..]).unwrap();
+        for chunk in &chunks {
+            let damaged = chunk.contains(&(at as u64));
+            for range in [
+                chunk.clone(),
+                chunk.start..chunk.start + 1,
+                chunk.end - 1..chunk.end,
+            ] {
+                let result = view.verify_range(range);
+                assert_eq!(result.is_err(), damaged, "{at}: {result:?}");
+            }
+        }
+        assert!(view.verify_range(0..end).is_err());
+        view.verify_range(0..128).unwrap();
+        view.verify_range(end..u64::MAX).unwrap();
+        view.verify_range(0..0).unwrap();
+    }
+    // The list of checksums.
+    for at in list..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let view = AnyFilter::from_bytes(&damaged[..]).unwrap();
+        for chunk in &chunks {
+            assert!(matches!(
+                view.verify_range(chunk.clone()),
+                Err(Error::Checksum { part: "chunk checksums", .. })
+            ));
+        }
+    }
+    for len in [list, bytes.len() - 1] {
+        assert!(AnyFilter::from_bytes(&bytes[..len]).is_err());
+    }
+    filter.verify_range(0..end).unwrap();
+}
+
+/// Two long sections, the first of which does not end at a multiple of 64,
+/// and metadata behind them.
+#[test]
+fn long_lists_and_metadata_follow_long_blocks() {
+    let mut filter = Balanced::builder()
+        .items(33_024)
+        .bits_per_key(17.0)
+        .block_bits(256)
+        .scheme(tamis::Scheme::Single)
+        .access_budget(1.0)
+        .overflow(tamis::Overflow::List)
+        .build()
+        .unwrap();
+    filter.extend(0..60_000u64);
+    filter.set_metadata("note", "behind").unwrap();
+    let bytes = filter.to_bytes();
+    assert_eq!(filter.bytes(), bytes.len() as u64);
+    let geometry = usize::from(u16::from_le_bytes([bytes[66], bytes[67]]));
+    let lengths = [0, 1, 2]
+        .map(|section| u64_at(&bytes, 72 + geometry + 32 * section + 16));
+    assert!(lengths[0] > 1 << 16 && lengths[0] % 64 != 0, "{lengths:?}");
+    assert!(lengths[1] > 1 << 16, "{lengths:?}");
+    let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+    view.verify().unwrap();
+    assert_eq!(view.to_bytes(), bytes);
+    assert_eq!(view.metadata().unwrap().get("note"), Some("behind"));
+    assert!((0..60_000u64).all(|key| view.contains(&key)));
+    let owned = view.into_owned().unwrap();
+    assert!(owned == AnyFilter::from(filter));
+    // Every byte behind the header has a checksum, or is padding.
+    let header = usize::from(u16::from_le_bytes([bytes[64], bytes[65]]));
+    for at in (header..bytes.len()).step_by(1013).chain([bytes.len() - 1]) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let view = AnyFilter::from_bytes(&damaged[..]).unwrap();
+        assert!(view.verify().is_err(), "{at}");
+    }
+}
+
 #[test]
 fn empty_filters_survive_the_journey() {
     for kind in Kind::ALL {
@@ -481,6 +627,7 @@ fn resealed_headers_cannot_lie() {
     }
     // File length, and a rate that is not a number.
     assert!(u64_at(32, u64::MAX).is_err());
+    assert!(u64_at(32, 1 << 63).is_err());
     for fpr in [f64::NAN, f64::INFINITY, -0.5, 1.5] {
         assert!(u64_at(56, fpr.to_bits()).is_err(), "{fpr}");
     }

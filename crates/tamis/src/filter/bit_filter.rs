@@ -12,7 +12,9 @@ use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::dispatch::{CoreFns, KernelFns};
 use crate::error::{Error, Result};
-use crate::format::{self, Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::format::{
+    Counts, GeometryBytes, Header, Image, Kind, Persist, Reader, SectionTag,
+};
 use crate::key::KeyHasher;
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 
@@ -25,8 +27,6 @@ pub struct BloomGeometry {
 }
 
 impl BloomGeometry {
-    const ENCODED: usize = 16;
-
     #[inline(always)]
     pub(crate) fn block_bytes(&self) -> usize {
         self.block_bits as usize / 8
@@ -37,25 +37,23 @@ impl BloomGeometry {
         self.blocks.checked_mul(u64::from(self.block_bits / 8))
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(Self::ENCODED);
-        out.extend_from_slice(&self.blocks.to_le_bytes());
-        out.extend_from_slice(&self.block_bits.to_le_bytes());
-        out.extend_from_slice(&self.probes.to_le_bytes());
+    fn encode(&self) -> GeometryBytes {
+        let mut out = GeometryBytes::new();
+        out.put(&self.blocks.to_le_bytes());
+        out.put(&self.block_bits.to_le_bytes());
+        out.put(&self.probes.to_le_bytes());
         out
     }
 
     fn decode(bytes: &[u8], min_probes: u32) -> Result<Self> {
         let corrupt = |why| Error::Corrupt { field: "geometry", why };
-        if bytes.len() != Self::ENCODED {
-            return Err(corrupt("wrong length"));
-        }
-        let mut at = format::Reader { bytes };
+        let mut at = Reader { bytes };
         let geometry = Self {
             blocks: at.u64()?,
             block_bits: at.u32()?,
             probes: at.u32()?,
         };
+        at.end()?;
         geometry.check(min_probes).map_err(|error| match error {
             Error::InvalidArgument { why, .. } => corrupt(why),
             other => other,
@@ -328,7 +326,8 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
     }
 
     fn bytes(&self) -> u64 {
-        self.envelope.image_bytes(BloomGeometry::ENCODED, None)
+        let geometry = self.layout.geometry().encode();
+        self.envelope.header(L::KIND, geometry, None).bytes()
     }
 
     fn stats(&self) -> Stats {

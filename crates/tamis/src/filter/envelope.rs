@@ -7,7 +7,8 @@ use core::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::{
-    self, Counts, Header, Image, Kind, Metadata, SectionTag, Sections,
+    self, Counts, GeometryBytes, Header, Image, Kind, Metadata, SectionTag,
+    Sections,
 };
 use crate::key::KeyHasher;
 use crate::memory::Owned;
@@ -149,50 +150,54 @@ impl<D: AsRef<[u8]>> Envelope<D> {
 
     /// Checks the image, if the filter is a view of one, and the metadata.
     pub(super) fn verify(&self) -> Result<()> {
-        if self.payload.start > 0 {
-            format::verify(self.data.as_ref())?;
-        }
+        self.verify_range(0..u64::MAX)?;
         self.metadata().map(|_| ())
     }
 
-    /// Length of the image with a geometry of `geometry` bytes and an
-    /// overflow list of `list` bytes.
-    pub(super) fn image_bytes(
+    /// Checks the chunks that overlap a range of the image, if the filter is
+    /// a view of one.
+    pub(super) fn verify_range(&self, range: Range<u64>) -> Result<()> {
+        match self.payload.start {
+            0 => Ok(()),
+            _ => format::verify(self.data.as_ref(), range),
+        }
+    }
+
+    /// The header of the image with this geometry and an overflow list of
+    /// `list` bytes.
+    pub(super) fn header(
         &self,
-        geometry: usize,
+        kind: Kind,
+        geometry: GeometryBytes,
         list: Option<usize>,
-    ) -> u64 {
+    ) -> Header {
         let metadata = self.metadata_bytes().len();
-        let metadata = (metadata > 0).then_some(metadata);
-        let sections = [Some(self.payload.len()), list, metadata];
-        let sections = sections.into_iter().flatten();
-        format::image_bytes(geometry, sections.map(|bytes| bytes as u64))
+        let sections = [
+            (SectionTag::BLOCKS, Some(self.payload.len())),
+            (SectionTag::LIST, list),
+            (SectionTag::METADATA, (metadata > 0).then_some(metadata)),
+        ];
+        let sections = sections.into_iter();
+        Header::layout(
+            (kind, self.hasher, self.counts),
+            geometry,
+            sections.filter_map(|(tag, len)| Some((tag, len? as u64))),
+        )
     }
 
     /// The image, with this geometry and overflow list.
     pub(super) fn image<'a>(
         &'a self,
         kind: Kind,
-        geometry: Vec<u8>,
+        geometry: GeometryBytes,
         list: Option<Cow<'a, [u8]>>,
     ) -> Image<'a> {
+        let list_bytes = list.as_ref().map(|list| list.len());
+        let header = self.header(kind, geometry, list_bytes);
         let metadata = self.metadata_bytes();
         let metadata = (!metadata.is_empty()).then_some(metadata.into());
-        let sections = [
-            (SectionTag::BLOCKS, Some(self.blocks().into())),
-            (SectionTag::LIST, list),
-            (SectionTag::METADATA, metadata),
-        ];
-        let sections = sections.into_iter();
-        Image {
-            kind,
-            hasher: self.hasher,
-            counts: self.counts,
-            geometry,
-            sections: sections
-                .filter_map(|(tag, bytes)| Some((tag, bytes?)))
-                .collect(),
-        }
+        let sections = [Some(self.blocks().into()), list, metadata];
+        Image { header, sections: sections.into_iter().flatten().collect() }
     }
 }
 

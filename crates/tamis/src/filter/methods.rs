@@ -314,6 +314,35 @@ macro_rules! filter_methods {
                 $crate::Filter::verify(self)
             }
 
+            /// Checks the checksums of a part of a filter that came from
+            /// bytes: reads the chunks of 64 KiB that overlap `range`, in
+            /// bytes of the file, and their list of checksums. The
+            /// invariants of blocks are checked by
+            /// [`verify`](Self::verify) alone.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Checksum`](crate::Error::Checksum) or
+            /// [`Error::Inconsistent`](crate::Error::Inconsistent).
+            ///
+            /// ```
+            #[doc = concat!("use tamis::", stringify!($name), ";")]
+            #[doc = concat!("let filter = ", $new, ".items(60_000).build()?;")]
+            /// let mut bytes = filter.to_bytes();
+            /// let middle = bytes.len() / 2;
+            /// bytes[middle] ^= 1;
+            #[doc = concat!("let damaged = ", stringify!($name), "::from_bytes(&bytes[..])?;")]
+            /// damaged.verify_range(0..100)?;
+            /// assert!(damaged.verify_range(60_000..damaged.bytes()).is_err());
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            pub fn verify_range(
+                &self,
+                range: core::ops::Range<u64>,
+            ) -> $crate::Result<()> {
+                self.envelope().verify_range(range)
+            }
+
             /// The texts that the filter carries. In a view this reads the
             /// metadata section and compares its checksum; opening does not.
             ///

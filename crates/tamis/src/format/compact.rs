@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::header::{
-    Counts, GeometryBytes, Header, Section, Sections, Writer, check_length,
-    corrupt, field, short,
+    Counts, GeometryBytes, Header, Section, SectionTable, Writer,
+    check_length, corrupt, field, short,
 };
 use super::{Image, Kind, SectionTag};
 use crate::error::{Error, Result};
@@ -95,8 +95,8 @@ pub(super) fn parse(image: &[u8], exact: bool) -> Result<Header> {
         kind,
         hasher,
         counts,
-        geometry: GeometryBytes::empty(0),
-        sections: Sections::empty(section),
+        geometry: GeometryBytes::new(),
+        sections: SectionTable::empty(section),
         bytes,
         header_bytes: HEADER as u16,
     };
@@ -206,17 +206,19 @@ fn refused(kind: Kind, why: &'static str) -> Error {
 impl Image<'_> {
     /// The image with a compact header.
     pub(crate) fn to_compact_bytes(&self) -> Result<Vec<u8>> {
-        let Self { kind, hasher, counts, geometry, sections } = self;
+        let Self { header, sections } = self;
+        let Header { kind, hasher, counts, geometry, .. } = header;
         let refused = |why| refused(*kind, why);
         if *hasher != KeyHasher::default() {
             return Err(refused("its hash is keyed or has a seed"));
         }
-        let [(_, payload), rest @ ..] = &sections[..] else {
-            return Err(refused("its geometry needs a full header"));
+        let payload = match (kind, &sections[..]) {
+            (Kind::Balanced, _) => {
+                return Err(refused("its geometry needs a full header"));
+            }
+            (_, [payload]) => payload,
+            _ => return Err(refused("it has metadata")),
         };
-        if rest.last().is_some_and(|(tag, _)| *tag == SectionTag::METADATA) {
-            return Err(refused("it has metadata"));
-        }
         let kept = Kept::of(*kind, geometry)?;
         let number =
             |value: u64, why| u32::try_from(value).map_err(|_| refused(why));

@@ -2,11 +2,11 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut, Range};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{FORMAT_VERSION, Image, Kind, MAGIC, compact};
+use super::{FORMAT_VERSION, Kind, MAGIC, SectionTag, compact};
 use crate::error::{Error, Result};
 use crate::key::{HashId, KeyHasher};
 
@@ -56,17 +56,36 @@ impl Counts {
     }
 }
 
+/// Bytes of a section that have a checksum of their own.
+pub(crate) const CHUNK: u64 = 1 << 16;
+/// Longest image. Offsets in it do not overflow.
+const MAX_IMAGE: u64 = i64::MAX as u64;
+
 /// Place and checksum of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(super) tag: u32,
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-    pub(super) checksum: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// That of the only chunk, or of the list of their checksums.
+    pub(crate) checksum: u64,
 }
 
 impl Section {
     const EMPTY: Self = Self { tag: 0, offset: 0, bytes: 0, checksum: 0 };
+
+    /// Range in the image of the checksums of the section's chunks, 8 bytes
+    /// each; empty for a section of one chunk, and in the compact form.
+    pub(crate) fn chunk_sums(&self) -> Range<u64> {
+        let end = self.offset + self.bytes;
+        match self.bytes <= CHUNK {
+            true => end..end,
+            false => {
+                let start = end.next_multiple_of(ALIGN as u64);
+                start..start + 8 * self.bytes.div_ceil(CHUNK)
+            }
+        }
+    }
 }
 
 /// A slice of at most `N` elements, stored by value: parsing allocates
@@ -83,7 +102,14 @@ pub(crate) struct Inline<T, const N: usize> {
 pub(crate) type GeometryBytes = Inline<u8, MAX_GEOMETRY>;
 
 /// The section table.
-pub(super) type Sections = Inline<Section, MAX_SECTIONS>;
+pub(crate) type SectionTable = Inline<Section, MAX_SECTIONS>;
+
+impl GeometryBytes {
+    /// No bytes yet.
+    pub(crate) fn new() -> Self {
+        Self::empty(0)
+    }
+}
 
 impl<T: Copy, const N: usize> Inline<T, N> {
     /// An empty slice.
@@ -91,6 +117,12 @@ impl<T: Copy, const N: usize> Inline<T, N> {
     pub(super) fn empty(padding: T) -> Self {
         const { assert!(N <= u8::MAX as usize) };
         Self { all: [padding; N], len: 0 }
+    }
+
+    /// Appends elements that fit: those of a valid structure.
+    pub(crate) fn put(&mut self, elements: &[T]) {
+        let fits = self.extend(elements);
+        debug_assert!(fits.is_some(), "more elements than any kind has");
     }
 
     /// Appends elements; `None` if more than `N` elements result.
@@ -153,9 +185,9 @@ pub struct Header {
     pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
-    pub(super) geometry: GeometryBytes,
+    pub(crate) geometry: GeometryBytes,
     /// In order, without overlap, inside the image.
-    pub(super) sections: Sections,
+    pub(crate) sections: SectionTable,
     /// Length of the image.
     pub(super) bytes: u64,
     /// Length of the header itself.
@@ -311,6 +343,61 @@ impl Header {
         self.bytes
     }
 
+    /// Lays out an image with sections of these tags and lengths. Their
+    /// checksums are 0.
+    pub(crate) fn layout(
+        (kind, hasher, counts): (Kind, KeyHasher, Counts),
+        geometry: GeometryBytes,
+        sections: impl Iterator<Item = (SectionTag, u64)>,
+    ) -> Self {
+        let mut table = SectionTable::empty(Section::EMPTY);
+        for (tag, bytes) in sections {
+            table.put(&[Section { tag: tag.0, bytes, ..Section::EMPTY }]);
+        }
+        let header_bytes = header_bytes(geometry.len(), table.len());
+        let mut bytes = header_bytes as u64;
+        for section in table.iter_mut() {
+            section.offset = bytes.next_multiple_of(ALIGN as u64);
+            bytes = section.chunk_sums().end;
+        }
+        // At most 384, so 16 bits.
+        let header_bytes = header_bytes as u16;
+        let sections = table;
+        Self { kind, hasher, counts, geometry, sections, bytes, header_bytes }
+    }
+
+    /// The header as bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let len = usize::from(self.header_bytes);
+        let mut out = vec![0; len];
+        let mut at = Writer { bytes: &mut out, at: 0 };
+        at.put(&MAGIC);
+        at.put(&FORMAT_VERSION.to_le_bytes());
+        at.put(&self.kind.code().to_le_bytes());
+        at.put(&self.hasher.id().code().to_le_bytes());
+        at.put(&0u16.to_le_bytes());
+        at.put(&self.hasher.seed().to_le_bytes());
+        at.put(&self.bytes.to_le_bytes());
+        at.put(&self.counts.items.to_le_bytes());
+        at.put(&self.counts.design_items.to_le_bytes());
+        at.put(&self.counts.design_fpr.to_bits().to_le_bytes());
+        at.put(&self.header_bytes.to_le_bytes());
+        at.put(&(self.geometry.len() as u16).to_le_bytes());
+        at.put(&(self.sections.len() as u16).to_le_bytes());
+        at.put(&0u16.to_le_bytes());
+        at.put(&self.geometry);
+        for section in self.sections.iter() {
+            at.put(&section.tag.to_le_bytes());
+            at.put(&0u32.to_le_bytes());
+            at.put(&section.offset.to_le_bytes());
+            at.put(&section.bytes.to_le_bytes());
+            at.put(&section.checksum.to_le_bytes());
+        }
+        let checksum = xxh3_64(&out[..len - CHECKSUM]);
+        out[len - CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
     /// The geometry of a header of this kind.
     pub(crate) fn geometry(&self, expected: Kind) -> Result<&[u8]> {
         match self.kind == expected {
@@ -373,6 +460,9 @@ impl Header {
         if exact {
             check_length(bytes, image)?;
         }
+        if bytes > MAX_IMAGE {
+            return Err(corrupt("file length", "above 2^63 - 1"));
+        }
         let kind = Kind::from_code(u16_at(10))?;
         let id = HashId::from_code(u16_at(12))?;
         let seed = u128::from_le_bytes(field(fixed, 16));
@@ -395,7 +485,7 @@ impl Header {
             hasher,
             counts,
             geometry: Inline::empty(0),
-            sections: Inline::empty(Section::EMPTY),
+            sections: SectionTable::empty(Section::EMPTY),
             bytes,
             header_bytes: len as u16,
         };
@@ -418,9 +508,13 @@ impl Header {
             if section.offset != end.next_multiple_of(ALIGN as u64) {
                 return Err(corrupt("section", "not at its place"));
             }
-            match section.offset.checked_add(section.bytes) {
-                Some(next) if next <= bytes => end = next,
-                _ => return Err(corrupt("section", "ends behind the file")),
+            let longest = bytes.saturating_sub(section.offset);
+            end = match section.bytes <= longest {
+                true => section.chunk_sums().end,
+                false => u64::MAX,
+            };
+            if end > bytes {
+                return Err(corrupt("section", "ends behind the file"));
             }
             if parsed.sections.extend(&[section]).is_none() {
                 let why = "more sections than a kind has";
@@ -482,39 +576,6 @@ fn parse_section(entry: &[u8; ENTRY]) -> Result<Section> {
     })
 }
 
-/// The header of `image`, whose sections lie as in `sections`.
-pub(super) fn encode(image: &Image<'_>, sections: &[Section]) -> Vec<u8> {
-    let len = header_bytes(image.geometry.len(), sections.len());
-    let mut out = vec![0; len];
-    let mut at = Writer { bytes: &mut out, at: 0 };
-    at.put(&MAGIC);
-    at.put(&FORMAT_VERSION.to_le_bytes());
-    at.put(&image.kind.code().to_le_bytes());
-    at.put(&image.hasher.id().code().to_le_bytes());
-    at.put(&0u16.to_le_bytes());
-    at.put(&image.hasher.seed().to_le_bytes());
-    at.put(&image.bytes().to_le_bytes());
-    at.put(&image.counts.items.to_le_bytes());
-    at.put(&image.counts.design_items.to_le_bytes());
-    at.put(&image.counts.design_fpr.to_bits().to_le_bytes());
-    // A header has at most 384 bytes, so its lengths fit 16 bits.
-    at.put(&(len as u16).to_le_bytes());
-    at.put(&(image.geometry.len() as u16).to_le_bytes());
-    at.put(&(sections.len() as u16).to_le_bytes());
-    at.put(&0u16.to_le_bytes());
-    at.put(&image.geometry);
-    for section in sections {
-        at.put(&section.tag.to_le_bytes());
-        at.put(&0u32.to_le_bytes());
-        at.put(&section.offset.to_le_bytes());
-        at.put(&section.bytes.to_le_bytes());
-        at.put(&section.checksum.to_le_bytes());
-    }
-    let checksum = xxh3_64(&out[..len - CHECKSUM]);
-    out[len - CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
-    out
-}
-
 /// Appends fields to a buffer that has room for them.
 pub(super) struct Writer<'a> {
     pub(super) bytes: &'a mut [u8],
@@ -528,7 +589,7 @@ impl Writer<'_> {
     }
 }
 
-/// Reads little-endian fields from the front of a slice.
+/// Reads little-endian fields from the front of a geometry.
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
 }
@@ -537,11 +598,19 @@ impl Reader<'_> {
     #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let Some((&field, rest)) = self.bytes.split_first_chunk() else {
-            let found = self.bytes.len() as u64;
-            return Err(Error::TooShort { expected: N as u64, found });
+            return Err(corrupt("geometry", "wrong length"));
         };
         self.bytes = rest;
         Ok(field)
+    }
+
+    /// Refuses bytes after the last field.
+    #[inline]
+    pub(crate) fn end(&self) -> Result<()> {
+        match self.bytes {
+            [] => Ok(()),
+            _ => Err(corrupt("geometry", "wrong length")),
+        }
     }
 
     #[inline]

@@ -7,13 +7,11 @@ use core::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::compact::{checksum, is_compact};
-use super::header::{ALIGN, Header, Section, corrupt, encode, header_bytes};
+use super::header::{ALIGN, CHUNK, Header, Section, corrupt, field};
 use super::metadata::MAX_METADATA;
-use super::{Counts, Kind};
 use crate::error::{Error, Result};
 #[cfg(feature = "std")]
 use crate::key::HashId;
-use crate::key::KeyHasher;
 
 /// Tag of a section: four ASCII characters, legible in a hex dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,81 +30,42 @@ impl SectionTag {
 /// [`Persist::image`]. Equal images are equal files.
 #[derive(PartialEq)]
 pub(crate) struct Image<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) hasher: KeyHasher,
-    pub(crate) counts: Counts,
-    pub(crate) geometry: Vec<u8>,
-    pub(crate) sections: Vec<(SectionTag, Cow<'a, [u8]>)>,
-}
-
-/// Ranges of sections of these lengths, behind a header of this length.
-fn places(
-    header: u64,
-    lengths: impl Iterator<Item = u64>,
-) -> impl Iterator<Item = Range<u64>> {
-    let mut end = header;
-    lengths.map(move |bytes| {
-        let start = end.next_multiple_of(ALIGN as u64);
-        end = start + bytes;
-        start..end
-    })
-}
-
-/// Length of an image with a geometry and sections of these lengths.
-pub(crate) fn image_bytes(
-    geometry: usize,
-    sections: impl Iterator<Item = u64> + Clone,
-) -> u64 {
-    let header = header_bytes(geometry, sections.clone().count()) as u64;
-    places(header, sections).last().map_or(header, |place| place.end)
+    /// Without checksums of the sections.
+    pub(crate) header: Header,
+    pub(crate) sections: Vec<Cow<'a, [u8]>>,
 }
 
 impl Image<'_> {
-    /// Length of the file.
-    pub(crate) fn bytes(&self) -> u64 {
-        let sections = self.sections.iter();
-        let lengths = sections.map(|(_, bytes)| bytes.len() as u64);
-        image_bytes(self.geometry.len(), lengths)
-    }
-
-    /// Ranges of the sections in the file.
-    fn place(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let sections = self.sections.len();
-        let header = header_bytes(self.geometry.len(), sections) as u64;
-        let sections = self.sections.iter();
-        places(header, sections.map(|(_, bytes)| bytes.len() as u64))
-    }
-
-    fn header(&self) -> Vec<u8> {
-        let sections: Vec<Section> = self
-            .place()
-            .zip(&self.sections)
-            .map(|(place, (tag, bytes))| Section {
-                tag: tag.0,
-                offset: place.start,
-                bytes: bytes.len() as u64,
-                checksum: xxh3_64(bytes),
-            })
-            .collect();
-        encode(self, &sections)
-    }
-
-    /// Passes header, padding and sections to `put`, in the order of the
-    /// file.
-    fn pieces<E>(
+    /// Passes the bytes after the header to `put`, in order. Returns the
+    /// header, whose checksums are known only then: every chunk is hashed
+    /// when it is written, which reads it once.
+    fn write<E>(
         &self,
         mut put: impl FnMut(&[u8]) -> core::result::Result<(), E>,
-    ) -> core::result::Result<(), E> {
-        let header = self.header();
-        put(&header)?;
-        let mut at = header.len() as u64;
-        for (place, (_, bytes)) in self.place().zip(&self.sections) {
-            // `place.start - at < ALIGN`: the next multiple of `ALIGN`.
-            put(&[0; ALIGN][..(place.start - at) as usize])?;
-            put(bytes)?;
-            at = place.end;
+    ) -> core::result::Result<Vec<u8>, E> {
+        let mut header = self.header;
+        let mut at = u64::from(header.header_bytes);
+        // Zeros up to a multiple of `ALIGN`.
+        let padding = |from: u64, to: u64| &[0; ALIGN][..(to - from) as usize];
+        for (section, bytes) in header.sections.iter_mut().zip(&self.sections)
+        {
+            put(padding(at, section.offset))?;
+            let mut sums = Vec::new();
+            section.checksum = xxh3_64(&[]);
+            for chunk in bytes.chunks(CHUNK as usize) {
+                put(chunk)?;
+                section.checksum = xxh3_64(chunk);
+                sums.extend_from_slice(&section.checksum.to_le_bytes());
+            }
+            let list = section.chunk_sums();
+            if !list.is_empty() {
+                put(padding(section.offset + section.bytes, list.start))?;
+                put(&sums)?;
+                section.checksum = xxh3_64(&sums);
+            }
+            at = list.end;
         }
-        Ok(())
+        Ok(header.encode())
     }
 }
 
@@ -119,23 +78,42 @@ pub(crate) trait Persist {
     /// The file as one vector.
     fn to_bytes(&self) -> Vec<u8> {
         let image = self.image();
-        let mut out = Vec::with_capacity(image.bytes() as usize);
-        let written = image.pieces(|piece| {
+        let mut out = Vec::with_capacity(image.header.bytes as usize);
+        out.resize(image.header.header_bytes.into(), 0);
+        let written = image.write(|piece| {
             out.extend_from_slice(piece);
             Ok::<(), core::convert::Infallible>(())
         });
-        let Ok(()) = written;
+        let Ok(header) = written;
+        out[..header.len()].copy_from_slice(&header);
         out
     }
 
     /// Writes the file to `out`, the payload straight from the structure's
-    /// memory.
+    /// memory. Reads it twice, because the header comes first.
     #[cfg(feature = "std")]
     fn write_to(&self, mut out: impl std::io::Write) -> Result<()>
     where
         Self: Sized,
     {
-        self.image().pieces(|piece| out.write_all(piece))?;
+        let image = self.image();
+        let Ok(header) =
+            image.write(|_| Ok::<(), core::convert::Infallible>(()));
+        out.write_all(&header)?;
+        image.write(|piece| out.write_all(piece))?;
+        Ok(())
+    }
+
+    /// [`write_to`](Self::write_to) an empty file: reads the payload once.
+    #[cfg(feature = "std")]
+    fn write_to_file(&self, file: &mut std::fs::File) -> Result<()> {
+        use std::io::{Seek as _, SeekFrom, Write as _};
+        let image = self.image();
+        let start = image.header.header_bytes.into();
+        file.seek(SeekFrom::Start(start))?;
+        let header = image.write(|piece| file.write_all(piece))?;
+        file.rewind()?;
+        file.write_all(&header)?;
         Ok(())
     }
 
@@ -170,9 +148,10 @@ pub(crate) trait Persist {
     where
         Self: Sized,
     {
-        let private = self.image().hasher.id() == HashId::SipHash13;
+        let hasher = self.image().header.hasher;
+        let private = hasher.id() == HashId::SipHash13;
         super::writer::replace(path, overwrite, private, |file| {
-            self.write_to(file)
+            self.write_to_file(file)
         })
     }
 }
@@ -186,14 +165,6 @@ impl Section {
         // The image is a slice in memory, so its offsets fit a usize.
         let start = self.offset as usize;
         Ok(start..start + self.bytes as usize)
-    }
-
-    fn check(&self, found: u64, part: &'static str) -> Result<()> {
-        let expected = self.checksum;
-        match found == expected {
-            true => Ok(()),
-            false => Err(Error::Checksum { part, expected, found }),
-        }
     }
 }
 
@@ -250,28 +221,61 @@ pub(crate) fn metadata_bytes(image: &[u8]) -> Result<&[u8]> {
     let header = Header::parse(image)?;
     let Some(section) = header.sections.last() else { return Ok(&[]) };
     let bytes = &image[section.place(SectionTag::METADATA)?];
-    section.check(xxh3_64(bytes), "metadata")?;
+    check("metadata", xxh3_64(bytes), section.checksum)?;
     Ok(bytes)
 }
 
-/// Reads the whole image and checks every section against its checksum, and
-/// padding against zero.
-pub(crate) fn verify(image: &[u8]) -> Result<()> {
+/// Checks the chunks that overlap `range` of an image against their
+/// checksums, and all padding against zero.
+pub(crate) fn verify(image: &[u8], range: Range<u64>) -> Result<()> {
     let header = Header::parse(image)?;
-    let compact = is_compact(image);
     let mut end = u64::from(header.header_bytes);
+    // Offsets are at most the length of a slice, so they fit a usize.
+    let part = |from: u64, to: u64| &image[from as usize..to as usize];
     for section in header.sections.iter() {
-        let padding = &image[end as usize..section.offset as usize];
-        if padding.iter().any(|&byte| byte != 0) {
-            return Err(Error::Inconsistent("padding is not zero"));
-        }
-        end = section.offset + section.bytes;
-        let payload = &image[section.offset as usize..end as usize];
-        let found = match compact {
-            true => checksum(payload).into(),
-            false => xxh3_64(payload),
+        let bytes_end = section.offset + section.bytes;
+        let bytes = part(section.offset, bytes_end);
+        let sums = match is_compact(image) {
+            true => bytes_end..bytes_end,
+            false => section.chunk_sums(),
         };
-        section.check(found, "payload")?;
+        for gap in [part(end, section.offset), part(bytes_end, sums.start)] {
+            if gap.iter().any(|&byte| byte != 0) {
+                return Err(Error::Inconsistent("padding is not zero"));
+            }
+        }
+        end = sums.end;
+        let is_inside =
+            |start: u64, end: u64| start < range.end && range.start < end;
+        if !is_inside(section.offset, bytes_end) && !bytes.is_empty() {
+            continue;
+        }
+        if is_compact(image) {
+            check("payload", checksum(bytes).into(), section.checksum)?;
+        } else if sums.is_empty() {
+            check("payload", xxh3_64(bytes), section.checksum)?;
+        } else {
+            let list = part(sums.start, sums.end);
+            check("chunk checksums", xxh3_64(list), section.checksum)?;
+            let starts = (section.offset..).step_by(CHUNK as usize);
+            let sums = list.chunks_exact(8).map(|sum| field(sum, 0));
+            for ((start, chunk), sum) in
+                starts.zip(bytes.chunks(CHUNK as usize)).zip(sums)
+            {
+                if is_inside(start, start + CHUNK) {
+                    let expected = u64::from_le_bytes(sum);
+                    check("payload", xxh3_64(chunk), expected)?;
+                }
+            }
+        }
     }
     Ok(())
+}
+
+/// Compares the checksum of a part.
+fn check(part: &'static str, found: u64, expected: u64) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::Checksum { part, expected, found }),
+    }
 }

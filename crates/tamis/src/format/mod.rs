@@ -17,10 +17,10 @@ mod writer;
 
 #[cfg(feature = "std")]
 pub use file::Mapped;
-pub(crate) use header::{Counts, Reader};
+pub(crate) use header::{Counts, GeometryBytes, Reader};
 pub use header::{Header, image_len};
 pub(crate) use image::{
-    Image, Persist, SectionTag, Sections, image_bytes, metadata_bytes, verify,
+    Image, Persist, SectionTag, Sections, metadata_bytes, verify,
 };
 #[cfg(feature = "std")]
 pub(crate) use lock::{WAIT, WriterLock};

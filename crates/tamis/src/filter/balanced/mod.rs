@@ -516,8 +516,9 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     fn bytes(&self) -> u64 {
         let list = self.list();
         let entries = list.sorted.len() + list.recent.len();
-        let geometry = self.shape.encoded_bytes();
-        self.envelope.image_bytes(geometry, Some(8 * entries))
+        let geometry = self.shape.encode(&self.tally);
+        let list = Some(8 * entries);
+        self.envelope.header(Kind::Balanced, geometry, list).bytes()
     }
 
     fn stats(&self) -> Stats {

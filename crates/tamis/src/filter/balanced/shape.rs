@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
-use crate::format::Reader;
+use crate::format::{GeometryBytes, Reader};
 use crate::overflow::Overflow;
 use crate::placement::{Admission, MAX_CHOICES, Proposals, Scheme};
 
@@ -236,13 +236,9 @@ impl BalancedShape {
         Ok(())
     }
 
-    pub(super) fn encoded_bytes(&self) -> usize {
-        40 + 16 * self.levels.len()
-    }
-
     /// Fixed fields, then one size per choice; the tally behind them.
-    pub(super) fn encode(&self, tally: &Tally) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.encoded_bytes());
+    pub(super) fn encode(&self, tally: &Tally) -> GeometryBytes {
+        let mut out = GeometryBytes::new();
         let (kind, threshold, admission) = match self.refusal {
             Refusal::Count(Admission { threshold, share }) => {
                 (0u16, threshold, share)
@@ -255,20 +251,20 @@ impl BalancedShape {
             kind,
             self.levels.len() as u16,
         ] {
-            out.extend_from_slice(&small.to_le_bytes());
+            out.put(&small.to_le_bytes());
         }
         for word in
             [self.block_bits, self.probes, self.tracking_bits, threshold]
         {
-            out.extend_from_slice(&word.to_le_bytes());
+            out.put(&word.to_le_bytes());
         }
-        out.extend_from_slice(&admission.to_le_bytes());
+        out.put(&admission.to_le_bytes());
         for level in &self.levels {
-            out.extend_from_slice(&level.to_le_bytes());
+            out.put(&level.to_le_bytes());
         }
-        out.extend_from_slice(&tally.refused.to_le_bytes());
+        out.put(&tally.refused.to_le_bytes());
         for placed in &tally.placed[..self.levels.len()] {
-            out.extend_from_slice(&placed.to_le_bytes());
+            out.put(&placed.to_le_bytes());
         }
         out
     }
@@ -299,9 +295,7 @@ impl BalancedShape {
         for placed in &mut tally.placed[..choices] {
             *placed = at.u64()?;
         }
-        if !at.bytes.is_empty() {
-            return Err(corrupt("wrong length"));
-        }
+        at.end()?;
         if overflow == Overflow::Absorb && tally.refused != 0 {
             return Err(corrupt("keys refused by a filter that takes all"));
         }

@@ -1,7 +1,6 @@
 //! The geometry of a TinySet: its blocks, their encoding in a header, and the
 //! block of a key.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use tamis_theory::tinyset::Block;
@@ -9,7 +8,7 @@ use tamis_theory::tinyset::Block;
 use super::kernels;
 use crate::block::fingerprint::{Form, HeadLayout, RepeatPolicy, Shape};
 use crate::error::{Error, Result};
-use crate::format::Reader;
+use crate::format::{GeometryBytes, Reader};
 use crate::key::stretch;
 use crate::placement::reduce;
 
@@ -37,8 +36,6 @@ const REPEATS: u32 = 4;
 const REVERSED_HEADS: u32 = 8;
 
 impl TinySetGeometry {
-    pub(super) const ENCODED: usize = 40;
-
     /// Bytes of all blocks; `None` if they overflow.
     pub(super) fn payload(&self) -> Option<u64> {
         self.blocks
@@ -81,10 +78,10 @@ impl TinySetGeometry {
         (place, self.shape.chain(mixed))
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(Self::ENCODED);
-        out.extend_from_slice(&self.blocks.to_le_bytes());
-        out.extend_from_slice(&self.second.to_le_bytes());
+    pub(super) fn encode(&self) -> GeometryBytes {
+        let mut out = GeometryBytes::new();
+        out.put(&self.blocks.to_le_bytes());
+        out.put(&self.second.to_le_bytes());
         let Block { block_bits, chains, remainder_bits, .. } =
             self.shape.block;
         let (elastic, cap) = match self.shape.form {
@@ -99,20 +96,18 @@ impl TinySetGeometry {
         flags |= if heads.is_reversed() { REVERSED_HEADS } else { 0 };
         let head = heads.bits();
         for field in [block_bits, chains, remainder_bits, cap, flags, head] {
-            out.extend_from_slice(&field.to_le_bytes());
+            out.put(&field.to_le_bytes());
         }
         out
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let corrupt = |why| Error::Corrupt { field: "geometry", why };
-        if bytes.len() != Self::ENCODED {
-            return Err(corrupt("wrong length"));
-        }
         let mut at = Reader { bytes };
         let [blocks, second] = [at.u64()?, at.u64()?];
         let [block_bits, chains, remainder_bits, cap, flags, head] =
             [at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?, at.u32()?];
+        at.end()?;
         if flags & !(ELASTIC_FORM | REMOVABLE | REPEATS | REVERSED_HEADS) != 0
         {
             return Err(corrupt("flags this version does not define"));

@@ -484,7 +484,8 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     }
 
     fn bytes(&self) -> u64 {
-        self.envelope.image_bytes(TinySetGeometry::ENCODED, None)
+        let geometry = self.core.geometry.encode();
+        self.envelope.header(Kind::TinySet, geometry, None).bytes()
     }
 
     fn stats(&self) -> Stats {
