@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use support::{Recipe, Size, key, keys};
+use support::{Recipe, Size, false_positives, key, keys};
 use tamis::{
     AnyFilter, Blocked, Bloom, Builder, Error, FilterMut, Shared, Split,
     TinySet, inspect,
@@ -446,6 +446,13 @@ fn run_tiny(filter: TinySet, mode: Mode, two_level: bool, ops: Vec<TinyOp>) {
         assert!(found || !model.contains_key(key));
     }
     filter.verify().unwrap();
+    // 6 standard deviations: the histories differ from run to run.
+    let probes = 20_000;
+    let hits = false_positives(&filter, 9, probes) as f64;
+    let rate = filter.stats().expected_fpr;
+    let expected = probes as f64 * rate;
+    let most = 6.0 * (expected * (1.0 - rate)).sqrt() + 6.0;
+    assert!((hits - expected).abs() <= most, "{hits} of {expected}");
 }
 
 /// Merging and folding give the bytes of a direct build.

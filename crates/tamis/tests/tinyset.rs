@@ -38,14 +38,7 @@ fn assert_holds(filter: &TinySet, members: impl Iterator<Item = u64>) {
 fn assert_measured(filter: &impl Filter, probes: u64, what: &str) {
     let expected = filter.stats().expected_fpr;
     let hits = false_positives(filter, OTHERS, probes);
-    let measured = hits as f64 / probes as f64;
-    if expected > 0.05 && measured < expected {
-        // The model spreads the extra bits over all chains, but they belong
-        // to the lowest: with several matches per chain it overestimates.
-        assert_close(measured, expected, 0.04, what);
-    } else {
-        assert_binomial(hits, probes, expected, what);
-    }
+    assert_binomial(hits, probes, expected, what);
 }
 
 fn assert_close(found: f64, wanted: f64, tolerance: f64, what: &str) {
@@ -193,6 +186,72 @@ fn sets_store_no_key_twice() {
         insert(&mut list, 0, 10);
         assert_eq!(inspect::loads(&list).items(), 200_010);
         assert!((0..10).all(|i| list.count(&key(MEMBERS, i)) >= Some(2)));
+    }
+}
+
+/// `expected_fpr` is the share of absent keys that are found, in every state
+/// of a filter.
+#[test]
+fn the_expected_rate_is_exact_in_every_state() {
+    const N: u64 = 100_000;
+    const PROBES: u64 = 2_000_000;
+    let asked = |fpr| TinySet::builder().items(N).fpr(fpr);
+    let filled = |builder: Builder<TinySet>, to| {
+        let mut filter = builder.build().unwrap();
+        insert(&mut filter, 0, to);
+        filter
+    };
+    for fpr in [0.3, 0.1, 0.03, 0.01, 0.001] {
+        let full = filled(asked(fpr), N);
+        assert_measured(&full, PROBES, &format!("asked {fpr}"));
+        let half = filled(asked(fpr).block_bits(256), N);
+        assert_measured(&half, PROBES, &format!("half lines, {fpr}"));
+        let mut twice = filled(asked(fpr).repeats(), N);
+        insert(&mut twice, 0, N / 2);
+        assert_measured(&twice, PROBES, &format!("repeats, {fpr}"));
+
+        let builder = asked(fpr).foldable(1);
+        let mut left = filled(builder, N / 3);
+        let mut right = builder.build().unwrap();
+        insert(&mut right, N / 3, N);
+        left.merge_from(&right).unwrap();
+        assert_measured(&left, PROBES, &format!("merged, {fpr}"));
+        let folded = left.halved().unwrap();
+        assert_measured(&folded, PROBES, &format!("folded, {fpr}"));
+
+        let mut grown = full;
+        for times in [2, 4] {
+            grown = grown.doubled().unwrap();
+            let what = format!("grown {times} times, {fpr}");
+            assert_measured(&grown, PROBES, &what);
+            insert(&mut grown, times / 2 * N, times * N);
+            assert_measured(&grown, PROBES, &format!("{what}, filled"));
+        }
+
+        // Worn: entries have moved to slots with a bit they lack.
+        let mut worn = filled(asked(fpr).removable(), N);
+        for i in 0..N / 2 {
+            assert_eq!(worn.remove(&key(MEMBERS, i)), Ok(true));
+        }
+        assert_measured(&worn, PROBES, &format!("half removed, {fpr}"));
+        insert(&mut worn, N, N + N / 2);
+        assert_measured(&worn, PROBES, &format!("added again, {fpr}"));
+    }
+    let over = filled(asked(0.01), 4 * N);
+    assert!(over.stats().saturated_blocks == 0);
+    assert_measured(&over, PROBES, "4 times over");
+    let saturated = filled(asked(0.01).repeats(), 7 * N);
+    assert!(saturated.stats().saturated_blocks > 0);
+    assert_measured(&saturated, PROBES, "saturated");
+    let odd = filled(asked(0.1).block_bits(150).chains(23), 2 * N);
+    assert_measured(&odd, PROBES, "another shape");
+    for fpr in [0.001, 0.0001] {
+        let builder = asked(fpr).two_level().resolve().unwrap();
+        for percent in [100, 111, 133, 154, 250] {
+            let two = filled(builder, N * percent / 100);
+            let what = format!("two levels, {fpr}, {percent} %");
+            assert_measured(&two, PROBES, &what);
+        }
     }
 }
 
@@ -345,9 +404,10 @@ type Setting = fn(Builder<TinySet>) -> Builder<TinySet>;
 /// Repeat policies, each with the tolerance between the rates of two filters
 /// with the same keys in different order.
 const SETTINGS: [(Setting, f64); 3] = [
-    // The stored entries are the same, in another order.
-    (Builder::<TinySet>::repeats, 0.0),
-    (Builder::<TinySet>::removable, 0.0),
+    // The stored entries are the same; which of a chain have the extra bit
+    // depends on the order.
+    (Builder::<TinySet>::repeats, 0.001),
+    (Builder::<TinySet>::removable, 0.001),
     // The keys left out depend on the order.
     (|builder| builder, 0.01),
 ];
@@ -377,7 +437,7 @@ fn a_union_equals_insertion_of_both() {
             let (merged, direct) = (left.stats(), direct.stats());
             // At a rate of 20 %, a set filled directly leaves out one key in
             // ten as already found; each half has only its own keys to match.
-            let tolerance = match tolerance > 0.0 && all > 100 {
+            let tolerance = match tolerance > 0.001 && all > 100 {
                 true => 0.15,
                 false => tolerance,
             };
@@ -602,7 +662,7 @@ fn overload_raises_the_rate_and_loses_nothing() {
             let flag_bits = if removable { 2 } else { 0 };
             let block = Block { flag_bits, ..Block::new(512, 64) };
             let model = tinyset::predict(block, load as f64).unwrap().fpr;
-            assert_close(stats.expected_fpr, model, 0.02, &what);
+            assert_close(stats.expected_fpr, model, 0.04, &what);
             if let Some(rate) = rate {
                 let hits = false_positives(&filter, OTHERS, 200_000);
                 assert_close(hits as f64 / 200_000.0, rate, 0.02, &what);

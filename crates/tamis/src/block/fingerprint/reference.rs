@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::layout::{Form, Shape};
-use super::load::BlockBits;
+use super::load::{Fingerprint, Outline, covered_by, share};
 use crate::block::Verdict;
 use crate::error::{Error, Result};
 
@@ -308,16 +308,22 @@ impl DecodedBlock {
         halves.map(|half| half.settle(elastic))
     }
 
-    /// The false-positive rate of the block.
+    /// The false-positive rate of the block: the share of all chains and
+    /// fractions that match an entry.
     pub(crate) fn rate(&self, shape: &Shape) -> f64 {
         let Self::Holding(contents) = self else { return 1.0 };
-        let cut = shape.cut(contents.capacity);
-        let wide = (0..)
-            .zip(&contents.entries)
-            .filter(|(_, entry)| entry.known > cut.base)
-            .count() as u32;
-        let plain = contents.entries.len() as u32 - wide;
-        tamis_theory::tinyset::rate(shape.block.chains, cut.base, wide, plain)
+        let base = shape.cut(contents.capacity).base;
+        let chains = contents.entries.chunk_by(|a, b| a.chain == b.chain);
+        let covered: u32 = chains
+            .map(|chain| {
+                let mut chain: Vec<_> = chain
+                    .iter()
+                    .map(|entry| Fingerprint::new(entry.prefix, entry.known))
+                    .collect();
+                covered_by(&mut chain, base)
+            })
+            .sum();
+        share(base, covered) / f64::from(shape.block.chains)
     }
 
     /// Number of matching entries; `None` if the block is saturated.
@@ -444,74 +450,17 @@ pub(crate) fn lookup(
     chain: u32,
     fraction: u64,
 ) -> Verdict {
-    search(shape, block, chain, fraction).unwrap_or(Verdict::Maybe)
-}
-
-/// [`lookup`]; `None` if the block is saturated or damaged.
-fn search(
-    shape: &Shape,
-    block: &[u8],
-    chain: u32,
-    fraction: u64,
-) -> Option<Verdict> {
-    let bits = BlockBits(block);
-    let chains = shape.block.chains;
-    let used = bits.ones(0, chains);
-    let flag = shape.form != Form::Plain && bits.get(chains);
-    let spilled = flag && matches!(shape.form, Form::Capped(_));
-    if used == 0 {
-        let from = chains + u32::from(spilled);
-        let empty = bits.ones(from, shape.block.block_bits) == 0;
-        return match (empty, spilled) {
-            (false, _) => None,
-            (true, false) => Some(Verdict::Absent),
-            (true, true) => Some(Verdict::Continue),
-        };
-    }
-    let first = shape.first();
-    let end = first + shape.block.array_bits();
-    let last = bits.select(first, end, used - 1)?;
-    let slots = last + 1 - first;
-    let capacity = match (shape.form, flag) {
-        (Form::Elastic, true) => bits.select(last + 1, end, 0)? + 1 - first,
-        (Form::Capped(cap), _) if slots > cap => return None,
-        (Form::Capped(cap), true) => cap,
-        _ => slots,
+    let Some(outline) = Outline::of(shape, block) else {
+        return Verdict::Maybe;
     };
-    if spilled && bits.ones(chain, chains) == 0 {
-        return Some(Verdict::Continue);
+    if outline.has_spilled(chain) {
+        return Verdict::Continue;
     }
-    if !bits.get(chain) {
-        return Some(Verdict::Absent);
+    let mut slots = outline.span(chain);
+    match slots.any(|slot| outline.fingerprint(slot).matches(fraction)) {
+        true => Verdict::Maybe,
+        false => Verdict::Absent,
     }
-    let start = match bits.ones(0, chain) {
-        0 => 0,
-        rank => bits.select(first, end, rank - 1)? + 1 - first,
-    };
-    let worn = shape.form == Form::Elastic && bits.get(chains + 1);
-    let cut = shape.cut(capacity);
-    for slot in start.. {
-        let mut equal = true;
-        for bit in 0..cut.width(slot) {
-            let (place, step) = cut.row(shape, bit);
-            let place = place.wrapping_add_signed(step * slot as i32);
-            let found = bits.get(place);
-            let wanted = fraction >> (63 - bit) & 1 == 1;
-            // The extra bit of a worn block counts only if it is 1.
-            let counts = !worn || bit < cut.base || found;
-            if counts && found != wanted {
-                equal = false;
-                break;
-            }
-        }
-        if equal {
-            return Some(Verdict::Maybe);
-        }
-        if bits.get(first + slot) {
-            break;
-        }
-    }
-    Some(Verdict::Absent)
 }
 
 fn get(block: &[u8], bit: u32) -> bool {

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{TinySet, TinySetGeometry};
-use crate::block::fingerprint::{BlockLoad, DecodedBlock, Form};
+use crate::block::fingerprint::{BlockLoad, DecodedBlock, Form, chain_share};
 use crate::filter::{Parameter, Parameters};
 
 /// Number of blocks by the keys they hold, with the false-positive rate
@@ -175,69 +175,44 @@ impl<D: AsRef<[u8]>> TinySet<D> {
     pub(crate) fn loads(&self) -> LoadHistogram {
         let geometry = &self.core.geometry;
         let second_shape = geometry.second_shape();
+        let chains = geometry.shape.block.chains;
+        let bytes = |block| &self.blocks()[geometry.place(block)];
         let mut blocks = vec![0];
         let (mut saturated, mut items) = (0, [0; 2]);
-        let (mut rates, mut reads) = ([0.0; 2], 0.0);
-        // Rates by summary: most blocks repeat an earlier one.
-        let mut known = Vec::new();
+        // Of the blocks of the first level, and of chains in the second.
+        let (mut rates, mut shares, mut moved) = (0.0, 0.0, 0);
         for block in 0..self.block_count() {
             let second = block >= geometry.blocks;
             let shape = if second { &second_shape } else { &geometry.shape };
-            let bytes = &self.blocks()[geometry.place(block)];
-            let summary = BlockLoad::of(shape, bytes);
-            let same = |(second_too, s): &(bool, BlockLoad)| {
-                *second_too == second && *s == summary
-            };
-            let rate = match known.iter().find(|(key, _)| same(key)) {
-                Some(&(_, rate)) => rate,
-                None => {
-                    let rate = summary.rate(shape);
-                    // Few, because the search is linear; common
-                    // summaries come first.
-                    if known.len() < 256 {
-                        known.push(((second, summary), rate));
-                    }
-                    rate
-                }
-            };
-            match summary {
-                BlockLoad::Saturated => saturated += 1,
-                BlockLoad::Holding { slots, spilled, .. } => {
-                    let slots = slots as usize;
-                    if slots >= blocks.len() {
-                        blocks.resize(slots + 1, 0);
-                    }
-                    blocks[slots] += 1;
-                    items[usize::from(second)] += slots as u64;
-                    if !second {
-                        // Keys of a spilled chain are not compared in
-                        // this block.
-                        let moved =
-                            f64::from(spilled) / f64::from(shape.block.chains);
-                        reads += moved;
-                    }
-                }
+            let load = BlockLoad::of(shape, bytes(block));
+            if !second {
+                rates += load.rate(shape);
             }
-            rates[usize::from(second)] += rate;
+            let BlockLoad::Holding { slots, spilled_from, .. } = load else {
+                saturated += 1;
+                continue;
+            };
+            let slots = slots as usize;
+            if slots >= blocks.len() {
+                blocks.resize(slots + 1, 0);
+            }
+            blocks[slots] += 1;
+            items[usize::from(second)] += slots as u64;
+            for chain in spilled_from..chains {
+                let (block, chain) = geometry.second_address(block, chain);
+                shares += chain_share(&second_shape, bytes(block), chain);
+                moved += 1;
+            }
         }
         let first = geometry.blocks as f64;
-        let moved = reads / first;
-        let second_rate = match geometry.second {
-            0 => 0.0,
-            n => rates[1] / n as f64,
-        };
-        // A key of a spilled chain is compared with the entries of its
-        // own chain, which are all in the block and chain that it reads, and
-        // with others there by chance.
-        let own = rates[1] / first;
+        let all_chains = first * f64::from(chains);
         LoadHistogram {
             blocks,
             saturated,
             items: items[0] + items[1],
             second: items[1],
-            expected_fpr: (rates[0] / first + moved * second_rate + own)
-                .min(1.0),
-            reads_miss: 1.0 + moved,
+            expected_fpr: (rates / first + shares / all_chains).min(1.0),
+            reads_miss: 1.0 + moved as f64 / all_chains,
         }
     }
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::fingerprint::BlockLoad;
+use crate::block::fingerprint::{BlockLoad, chain_share};
 
 type Key = (u16, u64);
 
@@ -263,28 +263,43 @@ impl Beside {
 /// The count without taking apart, and what follows from it.
 fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     let summary = BlockLoad::of(shape, bytes);
-    let (slots, extended, capacity, spilled) = match summary {
-        BlockLoad::Saturated => {
-            assert_eq!(*state, DecodedBlock::Saturated);
-            assert_eq!(summary.rate(shape), 1.0);
-            return;
-        }
-        BlockLoad::Holding { slots, extended, capacity, spilled } => {
-            (slots, extended, capacity, spilled)
-        }
+    let BlockLoad::Holding { slots, base, covered, spilled_from } = summary
+    else {
+        assert_eq!(*state, DecodedBlock::Saturated);
+        assert_eq!(summary.rate(shape), 1.0);
+        return;
     };
     let DecodedBlock::Holding(contents) = state else {
         panic!("a saturated block is said to hold {slots}");
     };
     assert_eq!(slots as usize, contents.entries.len());
-    assert_eq!(capacity, contents.capacity);
-    let base = shape.cut(capacity).base;
-    let longer = contents.entries.iter().filter(|e| e.known > base).count();
-    assert_eq!(extended as usize, longer);
-    let moved =
-        (0..shape.block.chains).filter(|&chain| contents.has_spilled(chain));
-    assert_eq!(spilled as usize, moved.count());
+    assert_eq!(base, shape.cut(contents.capacity).base);
+    for chain in 0..shape.block.chains {
+        assert_eq!(contents.has_spilled(chain), chain >= spilled_from);
+    }
+    assert_eq!(covered, half_intervals(contents, base));
     assert_eq!(summary.rate(shape), state.rate(shape));
+    let shares = (0..shape.block.chains)
+        .map(|chain| chain_share(shape, bytes, chain))
+        .sum::<f64>();
+    let rate = shares / f64::from(shape.block.chains);
+    assert!((rate - state.rate(shape)).abs() < 1e-12);
+}
+
+/// Half intervals of `base` bits that match an entry: those of the entries
+/// that neither a shorter nor an earlier equal one matches.
+fn half_intervals(contents: &Contents, base: u32) -> u32 {
+    let covered = |(at, entry): &(usize, &Entry)| {
+        contents.entries.iter().enumerate().any(|(other, by)| {
+            let first = (by.known, other) < (entry.known, *at);
+            first && by.chain == entry.chain && by.matches(entry.prefix)
+        })
+    };
+    let entries = contents.entries.iter().enumerate();
+    entries
+        .filter(|entry| !covered(entry))
+        .map(|(_, entry)| 1 << (base + 1 - entry.known))
+        .sum()
 }
 
 proptest! {
@@ -306,28 +321,30 @@ proptest! {
         }
     }
 
-    /// The rate that loads and keys give is that of the entries, counted.
+    /// The rate is the share of all chains and fractions that lookups find.
     #[test]
     fn the_rate_is_the_share_of_keys_that_match(
         shape in shape(),
-        first in (any::<u64>(), 0u16..200),
+        once: bool,
+        // Few enough bits to look every fraction up.
+        first in (any::<u64>(), 60u16..460),
         removals in 0u16..50,
     ) {
-        let mut block = Beside::filled(shape, false, first.0, first.1);
+        let mut block = Beside::filled(shape, once, first.0, first.1);
         block.apply(Op::RemoveMany(first.0, removals));
         let DecodedBlock::Holding(contents) = &block.state else { return Ok(()) };
-        // The chance that none of the entries matches a random key, entry
-        // by entry.
-        let spared: f64 = contents
-            .entries
-            .iter()
-            .map(|entry| {
-                let chains = f64::from(shape.block.chains);
-                1.0 - (-f64::from(entry.known)).exp2() / chains
-            })
-            .product();
-        let rate = block.state.rate(&shape);
-        prop_assert!((rate - (1.0 - spared)).abs() < 1e-12);
+        let bits = shape.cut(contents.capacity).base + 1;
+        prop_assume!(bits <= 8);
+        let keys = (0..shape.block.chains).flat_map(|chain| {
+            (0..1u64 << bits).map(move |prefix| (chain, prefix << (64 - bits)))
+        });
+        let bytes = &block.bytes;
+        let found = keys.clone().filter(|&(chain, fraction)| {
+            lookup(&shape, bytes, chain, fraction) == Verdict::Maybe
+        });
+        let share = found.count() as f64 / keys.count() as f64;
+        let rate = BlockLoad::of(&shape, bytes).rate(&shape);
+        prop_assert!((rate - share).abs() < 1e-12, "{} {}", rate, share);
     }
 
 }
