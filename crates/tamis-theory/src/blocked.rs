@@ -83,7 +83,7 @@ pub fn predict_finite(
     let block_bits = check::block_bits(block_bits)?;
     let bits_per_key = check::finite_bits_per_key(block_bits, blocks, items)?;
     let probes = check::probes(probes, 1)?;
-    let load = Load::binomial(items, blocks);
+    let load = Load::binomial(items as f64, blocks);
     let fpr = load.expect(&coverage::by_items(block_bits, probes, load.max()));
     Ok(one_read(bits_per_key, probes, fpr))
 }

@@ -39,13 +39,17 @@ impl Load {
         )
     }
 
-    /// Load of one of `blocks` blocks with `items` keys in all.
-    pub(crate) fn binomial(items: u64, blocks: u64) -> Self {
+    /// Load of one of `blocks` blocks with `items` keys in all, which may be
+    /// a mean: in between, the law of the neighbouring whole numbers.
+    pub(crate) fn binomial(items: f64, blocks: u64) -> Self {
+        let n = items;
         if blocks <= 1 {
-            let first = items as usize;
-            return Load { first, chance: alloc::vec![1.0] };
+            let more = n - libm::floor(n);
+            let mut chance = alloc::vec![1.0 - more];
+            chance.extend((more > 0.0).then_some(more));
+            return Load { first: n as usize, chance };
         }
-        let (n, odds) = (items as f64, 1.0 / (blocks as f64 - 1.0));
+        let odds = 1.0 / (blocks as f64 - 1.0);
         Self::around(
             ((n + 1.0) / blocks as f64).min(n) as usize,
             LOWER_CUT,
@@ -84,6 +88,13 @@ impl Load {
             *weight /= total;
         }
         Load { first, chance }
+    }
+
+    /// The chances of 0, 1, ...
+    pub(crate) fn dense(&self) -> Vec<f64> {
+        let mut chances = alloc::vec![0.0; self.first];
+        chances.extend_from_slice(&self.chance);
+        chances
     }
 
     pub(crate) fn max(&self) -> usize {
@@ -155,10 +166,12 @@ mod tests {
             (Load::poisson(0.064), 0.064),
             (Load::poisson(51.2), 51.2),
             (Load::poisson(8192.0), 8192.0),
-            (Load::binomial(1000, 10), 100.0),
-            (Load::binomial(3, 1), 3.0),
-            (Load::binomial(0, 5), 0.0),
-            (Load::binomial(1 << 40, 1 << 35), 32.0),
+            (Load::binomial(1000.0, 10), 100.0),
+            (Load::binomial(3.0, 1), 3.0),
+            (Load::binomial(3.25, 1), 3.25),
+            (Load::binomial(1000.5, 10), 100.05),
+            (Load::binomial(0.0, 5), 0.0),
+            (Load::binomial((1u64 << 40) as f64, 1 << 35), 32.0),
         ] {
             let values: Vec<f64> =
                 (0..=load.max()).map(|i| i as f64).collect();

@@ -19,18 +19,8 @@ pub(crate) struct Poisson {
 
 impl Poisson {
     pub(crate) fn new(mean: f64) -> Self {
-        let load = Load::poisson_from_zero(mean);
-        let mut chance = alloc::vec![0.0; load.first];
-        chance.extend_from_slice(&load.chance);
-        let mut tail = alloc::vec![0.0; chance.len()];
-        let mut excess = alloc::vec![0.0; chance.len()];
-        let (mut above, mut more) = (0.0, 0.0);
-        for i in (0..chance.len()).rev() {
-            more += above;
-            above += chance[i];
-            tail[i] = above;
-            excess[i] = more;
-        }
+        let chance = Load::poisson_from_zero(mean).dense();
+        let (tail, excess) = sums_above(&chance);
         Poisson { mean, chance, tail, excess }
     }
 
@@ -78,6 +68,20 @@ impl Poisson {
     pub(crate) fn cut(&self, removed: f64) -> usize {
         self.excess.partition_point(|e| *e > removed).saturating_sub(1)
     }
+}
+
+/// P(N >= k) and E(N-k)^+ for k = 0, 1, ..., from the chances of N.
+pub(crate) fn sums_above(chances: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let mut tails = alloc::vec![0.0; chances.len()];
+    let mut excesses = alloc::vec![0.0; chances.len()];
+    let (mut above, mut more) = (0.0, 0.0);
+    for i in (0..chances.len()).rev() {
+        more += above;
+        above += chances[i];
+        tails[i] = above;
+        excesses[i] = more;
+    }
+    (tails, excesses)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub fn predict_finite(
     let bits_per_key = check::finite_bits_per_key(block_bits, blocks, items)?;
     let probes = check::probes(probes, Split::MIN_PROBES)?;
     let halves = halves(probes);
-    let load = Load::binomial(items, blocks);
+    let load = Load::binomial(items as f64, blocks);
     let throws = load.max() * probes as usize;
     let table = coverage::by_throws(block_bits, halves, throws);
     let mut pass = [0.0; 2];

@@ -6,6 +6,7 @@ mod support;
 use support::Random;
 use tamis_theory::balanced::Lookup;
 use tamis_theory::balanced::absorbing::{self, Refuse};
+use tamis_theory::balanced::finite;
 use tamis_theory::balanced::list::{self, Scheme};
 use tamis_theory::balanced::returned::{self, Place};
 use tamis_theory::multilevel;
@@ -73,14 +74,9 @@ impl Filter {
         }
     }
 
-    fn build(&self, shares: &[f64], items: usize, seed: u64) -> Figures {
+    fn build(&self, sizes: &[usize], items: usize, seed: u64) -> Figures {
         let mut random = Random(seed);
-        let levels = shares.len();
-        let mut sizes: Vec<usize> = shares
-            .iter()
-            .map(|s| (s * BLOCKS as f64).round() as usize)
-            .collect();
-        sizes[0] = BLOCKS - sizes[1..].iter().sum::<usize>();
+        let levels = sizes.len();
         let mut table: Vec<Vec<Block>> = (0..levels)
             .map(|j| {
                 let last = j + 1 == levels && self.rest == Rest::Absorbed;
@@ -155,19 +151,37 @@ impl Filter {
         model: Figures,
         seed: u64,
     ) {
+        let mut sizes: Vec<usize> = shares
+            .iter()
+            .map(|s| (s * BLOCKS as f64).round() as usize)
+            .collect();
+        sizes[0] = BLOCKS - sizes[1..].iter().sum::<usize>();
+        self.assert_near(&sizes, items, model, 0.002, seed..seed + RUNS);
+    }
+
+    /// Asserts that every figure is within 4.5 standard errors and a share
+    /// `inexact` of the model.
+    fn assert_near(
+        &self,
+        sizes: &[usize],
+        items: usize,
+        model: Figures,
+        inexact: f64,
+        seeds: core::ops::Range<u64>,
+    ) {
         let runs: Vec<Figures> =
-            (0..RUNS).map(|i| self.build(shares, items, seed + i)).collect();
+            seeds.map(|seed| self.build(sizes, items, seed)).collect();
         for (i, name) in Figures::NAMES.into_iter().enumerate() {
             let of = |figures: &Figures| figures.values()[i];
-            let n = RUNS as f64;
+            let n = runs.len() as f64;
             let mean = runs.iter().map(of).sum::<f64>() / n;
             let square =
                 runs.iter().map(|s| (of(s) - mean).powi(2)).sum::<f64>();
             let error = (square / (n - 1.0) / n).sqrt();
             let want = of(&model);
             assert!(
-                (mean - want).abs() <= 4.5 * error + 0.002 * want,
-                "{name}: {mean} +- {error}, model {want}"
+                (mean - want).abs() <= 4.5 * error + inexact * want,
+                "{sizes:?} {name}: {mean} +- {error}, model {want}"
             );
         }
     }
@@ -249,5 +263,45 @@ fn an_absorbing_last_level() {
             overflow: 0.0,
         };
         filter.assert_agrees(&shares, ITEMS_24, expected, seed);
+    }
+}
+
+/// Filters of up to 16 blocks of 256 bits, with levels and thresholds that
+/// fit their keys and with ones that do not.
+#[test]
+fn few_blocks() {
+    let cases: [(&[u64], u64, Refuse, u32, u32); 8] = [
+        (&[1], 20, Refuse::Popcount(100), 6, 1),
+        (&[1, 1], 30, Refuse::Popcount(120), 8, 1),
+        (&[4, 1], 60, Refuse::Popcount(115), 12, 8),
+        (&[4, 1], 75, Refuse::Popcount(130), 8, 4),
+        (&[6, 2, 1], 120, Refuse::Popcount(118), 12, 8),
+        (&[12, 3, 1], 170, Refuse::Popcount(120), 12, 16),
+        (&[5, 1, 1, 1], 90, Refuse::Popcount(110), 10, 4),
+        (&[12, 3, 1], 170, Refuse::BuildCounter(13), 12, 8),
+    ];
+    for (seed, (levels, items, refuse, probes, tracking)) in (1..).zip(cases) {
+        let model =
+            finite::predict(items, 256, levels, refuse, probes, tracking)
+                .unwrap();
+        let filter = Filter {
+            payload: 256 - tracking,
+            last_payload: 256,
+            probes,
+            classes: tracking as usize,
+            refuse,
+            admission: 0.0,
+            rest: Rest::Absorbed,
+        };
+        let expected = Figures {
+            fpr: model.fpr,
+            reads_miss: model.reads_miss,
+            access_budget: model.reads_hit,
+            overflow: 0.0,
+        };
+        let sizes: Vec<usize> =
+            levels.iter().map(|&level| level as usize).collect();
+        let seeds = seed * 100_000..seed * 100_000 + 3000;
+        filter.assert_near(&sizes, items as usize, expected, 0.02, seeds);
     }
 }

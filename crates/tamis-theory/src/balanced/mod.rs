@@ -7,7 +7,8 @@
 //!
 //! * [`list`]: it goes to an overflow list, as in the paper;
 //! * [`returned`]: it goes into one of its blocks after all;
-//! * [`absorbing`]: no such key, the last level takes every key.
+//! * [`absorbing`]: no such key, the last level takes every key;
+//!   [`finite`] counts its blocks.
 //!
 //! A member reads the blocks that its insertion read. A non-member reads
 //! until a block is not full: 2.1 to 2.9 blocks at 1.2 reads per member and
@@ -25,6 +26,7 @@
 //! ```
 
 pub mod absorbing;
+pub mod finite;
 pub mod fluid;
 pub mod list;
 pub(crate) mod refuser;

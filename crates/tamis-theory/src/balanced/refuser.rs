@@ -36,6 +36,17 @@ pub(crate) struct Outcome {
     pub(crate) passed: f64,
 }
 
+/// The blocks that a lookup of a non-member passes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(crate) chance: f64,
+    /// Mean keys refused, and mean keys that arrived.
+    pub(crate) refused: f64,
+    pub(crate) arrived: f64,
+    /// Variance of the refused, covariance, variance of the arrived.
+    pub(crate) covariances: [f64; 3],
+}
+
 impl Refuser {
     /// Refuses once it holds `threshold` keys.
     pub(crate) fn at_load(bits: u32, probes: u32, threshold: usize) -> Self {
@@ -69,6 +80,61 @@ impl Refuser {
     /// The fewest keys that fill the block.
     pub(crate) fn first(&self) -> usize {
         self.first
+    }
+
+    /// The mean of `values[i]` over the number of keys i that fills the block.
+    pub(crate) fn mean(&self, values: &[f64]) -> f64 {
+        dot(&self.fills, values.get(self.first..).unwrap_or_default())
+    }
+
+    /// The blocks that a lookup passes, from the chances of 0, 1, .. arrivals.
+    pub(crate) fn passed(
+        &self,
+        chances: &[f64],
+        tracking_bits: u32,
+    ) -> Passed {
+        // Chances that a block with 0, 1, .. refused keys is not marked.
+        let clean = match tracking_bits {
+            0 => 0.0,
+            bits => 1.0 - 1.0 / f64::from(bits),
+        };
+        let (mut sum, mut refused, mut arrived) = (0.0, 0.0, 0.0);
+        let [mut refused_2, mut cross, mut arrived_2] = [0.0; 3];
+        let fills = self.fills.iter().zip(&self.filled);
+        for (i, (fills, filled)) in (self.first..).zip(fills) {
+            let Some(chances) = chances.get(i..) else { break };
+            let mut unmarked = f64::from(tracking_bits > 0);
+            // Sums of 1, m and m^2 over m refused keys.
+            let [mut one, mut first, mut second] = [0.0; 3];
+            for (m, chance) in (0u32..).zip(chances) {
+                let (m, chance) = (f64::from(m), chance * (1.0 - unmarked));
+                one += chance;
+                first += chance * m;
+                second += chance * m * m;
+                unmarked *= clean;
+            }
+            let (i, pass) = (i as f64, (fills - filled).max(0.0));
+            sum += pass * one;
+            refused += pass * first;
+            arrived += pass * (i * one + first);
+            refused_2 += pass * second;
+            cross += pass * (i * first + second);
+            arrived_2 += pass * (i * (i * one + 2.0 * first) + second);
+        }
+        if sum <= 0.0 {
+            return Passed::default();
+        }
+        let (refused, arrived) = (refused / sum, arrived / sum);
+        Passed {
+            chance: sum,
+            refused,
+            arrived,
+            covariances: [
+                refused_2 / sum - refused * refused,
+                cross / sum - refused * arrived,
+                arrived_2 / sum - arrived * arrived,
+            ],
+        }
     }
 
     /// The outcome with given arrivals.

@@ -70,7 +70,7 @@ pub fn predict_finite(
     let block = block.check()?;
     let bits = block.block_bits;
     let bits_per_key = check::finite_bits_per_key(bits, blocks, items)?;
-    let load = Load::binomial(items, blocks);
+    let load = Load::binomial(items as f64, blocks);
     let fpr = mean(&load, |entries| block.fpr(entries));
     Ok(one_read(bits_per_key, fpr))
 }

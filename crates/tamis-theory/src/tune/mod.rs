@@ -24,6 +24,7 @@ mod block;
 mod levels;
 mod list;
 mod search;
+mod whole;
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -35,6 +36,7 @@ use block::Kind;
 use search::{Cost, Found, Goal, Search, Start};
 
 pub use list::with_list;
+pub use whole::{Proportions, Whole};
 
 /// The state by which a block decides that it is full.
 ///

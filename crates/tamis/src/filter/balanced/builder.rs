@@ -1,5 +1,6 @@
 //! The design of a balanced filter.
 
+use tamis_theory::balanced::absorbing::Refuse;
 use tamis_theory::balanced::{Lookup, fluid, list};
 use tamis_theory::{Prediction, block, split, tune};
 
@@ -263,33 +264,62 @@ impl Buildable for Balanced {
 
     fn build(
         sizing: &Sizing,
-        _settings: &BalancedSettings,
-        design: &BalancedDesign,
+        settings: &Self::Settings,
+        design: &Self::Design,
         items: u64,
     ) -> Result<Self> {
+        let block_bits = sizing.block_bits;
         let Prediction { bits_per_key, probes, fpr, .. } = design.prediction;
         let bits = items as f64 * bits_per_key;
-        let blocks = libm::ceil(bits / f64::from(sizing.block_bits)).max(1.0);
+        let blocks = libm::ceil(bits / f64::from(block_bits)).max(1.0);
         if blocks >= (1u64 << 55) as f64 {
             return Err(Error::Allocation { bytes: u64::MAX });
         }
+        let blocks = blocks as u64;
         let shares = design.shares.as_slice();
-        let shape = BalancedShape {
+        let mut shape = BalancedShape {
             scheme: design.scheme,
             overflow: design.overflow,
             refusal: design.refusal,
-            block_bits: sizing.block_bits,
+            block_bits,
             probes,
             tracking_bits: design.tracking_bits,
             levels: match design.scheme {
                 Scheme::Multilevel => {
-                    let least = shares.len() as u64;
-                    level_sizes((blocks as u64).max(least), shares)
+                    level_sizes(blocks.max(shares.len() as u64), shares)
                 }
-                _ => alloc::vec![blocks as u64; shares.len()],
+                _ => alloc::vec![blocks; shares.len()],
             },
         };
-        Self::with_shape(shape, sizing.hasher, items, fpr)
+        let Refusal::Popcount { set_bits } = shape.refusal else {
+            return Self::with_shape(shape, sizing.hasher, items, fpr);
+        };
+        if settings.particular.is_some() {
+            return Self::with_shape(shape, sizing.hasher, items, fpr);
+        }
+        // Below that the rate is as good as zero, and the theory has none.
+        let least = blocks.saturating_mul(block_bits.into()) / 1000 + 1;
+        let keys = items.max(least);
+        let design = tune::Proportions {
+            block_bits,
+            level_shares: shares,
+            refuse: Refuse::Popcount(set_bits),
+            probes,
+            tracking_bits: design.tracking_bits,
+            max_reads_miss: settings.max_reads_miss,
+        };
+        let whole = match sizing.size()? {
+            Size::Fpr(target) => design.whole_for_fpr(keys, blocks, target),
+            Size::BitsPerKey(_) => {
+                design.whole(keys, blocks, fpr * (1.0 + CLOSE))
+            }
+        }?;
+        if let Refuse::Popcount(set_bits) = whole.refuse {
+            shape.refusal = Refusal::Popcount { set_bits };
+        }
+        shape.probes = whole.probes;
+        shape.levels = whole.levels;
+        Self::with_shape(shape, sizing.hasher, items, whole.prediction.fpr)
     }
 }
 
@@ -386,14 +416,13 @@ impl DesignSearch<'_> {
         }?;
         let tune::Design { level_shares, refuse, .. } = &found;
         let refusal = match refuse {
-            tamis_theory::balanced::absorbing::Refuse::Popcount(set_bits) => {
+            Refuse::Popcount(set_bits) => {
                 Refusal::Popcount { set_bits: *set_bits }
             }
             // Unreachable: `mode` is popcount.
-            tamis_theory::balanced::absorbing::Refuse::Counter(threshold)
-            | tamis_theory::balanced::absorbing::Refuse::BuildCounter(
-                threshold,
-            ) => Refusal::Count(Admission::new(*threshold, 0.0)),
+            Refuse::Counter(threshold) | Refuse::BuildCounter(threshold) => {
+                Refusal::Count(Admission::new(*threshold, 0.0))
+            }
         };
         Ok(BalancedDesign {
             scheme: Scheme::Multilevel,

@@ -132,6 +132,12 @@ impl Balanced {
     /// ms; [`Builder::fpr`] repeats a part of it for each size it tries.
     /// [`Builder::resolve`] searches once for many filters.
     ///
+    /// [`Builder::build`] then divides whole blocks among the levels.
+    /// [`design_fpr`](Self::design_fpr) is the rate of the filter built: small
+    /// filters may get fewer levels, another threshold or, to keep a rate,
+    /// some more blocks. That of a particular design is the limit of many
+    /// blocks, which filters of less than some hundred blocks exceed.
+    ///
     /// Any of [`scheme`](Builder::scheme),
     /// [`access_budget`](Builder::access_budget),
     /// [`choices`](Builder::choices), [`overflow`](Builder::overflow),
