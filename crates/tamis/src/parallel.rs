@@ -1,29 +1,44 @@
-//! Parallel builds whose bytes equal those of a serial build.
+//! Parallel builds whose bytes equal those of a serial build, in bounded
+//! memory.
 //!
 //! The array of blocks is divided into one range per thread. Every thread
 //! pulls chunks of keys, hashes them, and sends each part of a key to the
 //! thread that owns its block. Owners insert the parts in the order of the
 //! chunks, so that structures whose bytes depend on the order of insertion
 //! come out the same. Atomic operations on shared blocks would avoid the
-//! channels, but a locked instruction per probe costs more than they do.
+//! parcels, but a locked instruction per probe costs more than they do.
+//!
+//! # Memory
+//!
+//! [`Exchange`] counts the bytes of all parcels that are not inserted yet. A
+//! thread whose parcel would exceed the limit inserts parcels of its own range
+//! until the parcel fits. The *head*, the first chunk that is not sent
+//! completely, is exempt while no parcel of its thread is in flight: later
+//! chunks may use up the limit, and no owner inserts those before the head.
+//! The build does not deadlock: parcels before the head wait for nothing but
+//! their owners, owners insert whenever they wait, and thus the head's thread
+//! gets to send.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZero;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Keys per chunk of a slice or an iterator.
 pub(crate) const KEYS_PER_CHUNK: usize = 4096;
 
-/// The number of chunks that may wait for an earlier one before a thread stops
-/// pulling more. Bounds the memory if one thread is starved.
-const BACKLOG: usize = 64;
+/// Keys in a parcel, at most.
+const KEYS_PER_PARCEL: usize = 4096;
+
+/// Limit of the bytes in flight, and its part for each thread.
+const IN_FLIGHT: usize = 8 << 20;
+const IN_FLIGHT_PER_THREAD: usize = 1 << 20;
 
 /// The largest number of threads. Every thread sends to every other, so the
-/// number of parcels grows with its square. Memory bandwidth limits a build
+/// number of shares grows with its square. Memory bandwidth limits a build
 /// to fewer threads anyway.
 const MAX_THREADS: NonZero<usize> = match NonZero::new(256) {
     Some(most) => most,
@@ -68,39 +83,55 @@ pub(crate) fn insert<A: Divided, T: Send>(
     threads: NonZero<usize>,
     hash: impl Fn(T, &mut Vec<u64>) + Sync,
 ) -> u64 {
-    let threads = threads.min(MAX_THREADS).get() as u64;
-    let per_thread = array.blocks().div_ceil(threads);
+    insert_measured(array, blocks, chunks, threads, hash).0
+}
+
+/// [`insert`] that also returns the largest number of bytes in flight.
+fn insert_measured<A: Divided, T: Send>(
+    array: A,
+    blocks: &mut [u8],
+    chunks: impl Iterator<Item = T> + Send,
+    threads: NonZero<usize>,
+    hash: impl Fn(T, &mut Vec<u64>) + Sync,
+) -> (u64, usize) {
+    let threads = threads.min(MAX_THREADS).get();
+    let per_thread = array.blocks().div_ceil(threads as u64);
     let range_bytes = per_thread as usize * array.block_bytes();
     let ranges: Vec<&mut [u8]> = blocks.chunks_mut(range_bytes).collect();
 
-    let (senders, receivers): (Vec<_>, Vec<_>) =
-        ranges.iter().map(|_| channel::<Parcel>()).unzip();
-    let chunks = Mutex::new(chunks.fuse().enumerate());
-    let work = Work { array, per_thread, chunks: &chunks, hash: &hash };
-    thread::scope(|scope| {
-        let mut running = Vec::new();
-        for (me, (range, inbox)) in
-            ranges.into_iter().zip(receivers).enumerate()
-        {
-            let (work, senders) = (&work, senders.clone());
-            running.push(
-                scope.spawn(move || work.run(me, range, senders, &inbox)),
-            );
-        }
-        // Every worker owns clones: an inbox closes when the last worker has
-        // dropped its senders.
-        drop(senders);
-        let mut counts = 0u64;
-        for thread in running {
-            match thread.join() {
-                Ok(count) => counts = counts.saturating_add(count),
-                // The caller's iterator or hash function panicked: resume
-                // the panic on the caller's thread.
-                Err(panic) => std::panic::resume_unwind(panic),
+    let owners = ranges.len();
+    let exchange = Exchange::new(owners, owners);
+    let work = Work {
+        exchange: &exchange,
+        chunks: Mutex::new(chunks.fuse().enumerate()),
+        hash,
+        division: |hash, part| {
+            let block = array.block(hash, part);
+            match owners {
+                // A comparison: a division takes as long as the rest of the
+                // loop.
+                2 => usize::from(block >= per_thread),
+                _ => (block / per_thread) as usize,
             }
+        },
+        parts: array.parts(),
+    };
+    let count = thread::scope(|scope| {
+        let mut running = Vec::new();
+        for (me, range) in ranges.into_iter().enumerate() {
+            let (array, work, exchange) = (&array, &work, &exchange);
+            running.push(scope.spawn(move || {
+                let first = me as u64 * per_thread;
+                let owner = Owner::new(exchange, me, |part, hashes| {
+                    array.apply(first, range, part, hashes);
+                });
+                work.run(me, Some(owner))
+            }));
         }
-        counts
-    })
+        join(running)
+    });
+    let peak = exchange.lock().peak;
+    (count, peak)
 }
 
 /// Hashes chunks on several threads and passes the hashes to `sink` in the
@@ -123,79 +154,291 @@ pub(crate) fn in_order<T: Send>(
         }
         return;
     }
-    let chunks = Mutex::new(chunks.fuse().enumerate());
-    let (sender, receiver) = sync_channel(2 * hashing);
+    let exchange = Exchange::new(1, hashing);
+    let work = Work {
+        exchange: &exchange,
+        chunks: Mutex::new(chunks.fuse().enumerate()),
+        hash,
+        division: |_, _| 0,
+        parts: 1,
+    };
     thread::scope(|scope| {
-        let mut running = Vec::new();
-        for _ in 0..hashing {
-            let (chunks, hash, sender) = (&chunks, &hash, sender.clone());
-            running.push(scope.spawn(move || {
-                loop {
-                    let next = match chunks.lock() {
-                        Ok(mut chunks) => chunks.next(),
-                        Err(_) => None,
-                    };
-                    let Some((number, chunk)) = next else { return };
-                    let mut hashes = Vec::new();
-                    hash(chunk, &mut hashes);
-                    if sender.send((number, hashes)).is_err() {
-                        return;
-                    }
-                }
-            }));
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        for (number, hashes) in receiver {
-            waiting.insert(number, hashes);
-            while let Some(hashes) = waiting.remove(&next) {
-                sink(&hashes);
-                next += 1;
-            }
-        }
-        for thread in running {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        let work = &work;
+        let running = (0..hashing)
+            .map(|me| scope.spawn(move || work.run(me, NO_OWNER)))
+            .collect();
+        Owner::new(&exchange, 0, |_, hashes| sink(hashes)).finish();
+        join(running);
     });
 }
 
-/// The share of one owner in a chunk: the number of the chunk, and for every
-/// part the hashes of the keys that have it in a block of the owner.
-type Parcel = (usize, Vec<Vec<u64>>);
-
-/// The state that the workers of [`insert`] share.
-struct Work<'a, A, I, H> {
-    array: A,
-    per_thread: u64,
-    chunks: &'a Mutex<I>,
-    hash: &'a H,
+/// Sums the results of threads. The caller's iterator, hash function or sink
+/// may have panicked: resumes the panic on the caller's thread.
+fn join(running: Vec<thread::ScopedJoinHandle<'_, u64>>) -> u64 {
+    running.into_iter().fold(0, |sum, thread| match thread.join() {
+        Ok(count) => sum.saturating_add(count),
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }
 
-impl<A, I, T, H> Work<'_, A, I, H>
+/// Some hashes of a chunk. The share of an owner in a part is contiguous.
+struct Parcel {
+    /// Number of the chunk, and of the parcel in it.
+    number: (usize, usize),
+    /// The last parcel of its chunk.
+    is_last: bool,
+    sender: usize,
+    /// The hashes of the first part by owner, of the second part, and so on.
+    hashes: Vec<u64>,
+    /// Where the shares end, in the same order.
+    ends: Vec<usize>,
+}
+
+impl Parcel {
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&self.hashes[..])
+            + size_of_val(&self.ends[..])
+    }
+
+    /// The shares of an owner, one for each part.
+    fn shares(
+        &self,
+        owner: usize,
+        owners: usize,
+    ) -> impl Iterator<Item = (u32, &[u64])> {
+        let starts = core::iter::once(0).chain(self.ends.iter().copied());
+        let shares = starts.zip(&self.ends).skip(owner).step_by(owners);
+        (0..).zip(shares.map(|(start, &end)| &self.hashes[start..end]))
+    }
+}
+
+/// Parcels on their way from threads to owners.
+struct Exchange {
+    limit: usize,
+    state: Mutex<State>,
+    /// Signalled at every change of the state.
+    changed: Condvar,
+}
+
+struct State {
+    inboxes: Vec<Vec<Arc<Parcel>>>,
+    /// Bytes of parcels sent and not inserted by all owners, and those of each
+    /// sender.
+    in_flight: usize,
+    of_sender: Vec<usize>,
+    /// The largest number of bytes in flight.
+    peak: usize,
+    /// First chunk that is not sent completely, and later ones that are.
+    head: usize,
+    sent: BTreeSet<usize>,
+    /// Threads that may send more parcels.
+    senders: usize,
+    /// A thread has panicked: no more parcels are sent or received.
+    stopped: bool,
+}
+
+impl Exchange {
+    fn new(owners: usize, senders: usize) -> Self {
+        Self {
+            limit: IN_FLIGHT + IN_FLIGHT_PER_THREAD * senders,
+            state: Mutex::new(State {
+                inboxes: vec![Vec::new(); owners],
+                in_flight: 0,
+                of_sender: vec![0; senders],
+                peak: 0,
+                head: 0,
+                sent: BTreeSet::new(),
+                senders,
+                stopped: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs with the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes all threads that wait for it.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Sends a parcel to all owners as soon as it fits. Inserts parcels of
+    /// `owner` while it waits. Returns `false` if the build has stopped.
+    fn send<F: FnMut(u32, &[u64])>(
+        &self,
+        parcel: Parcel,
+        owner: &mut Option<Owner<'_, F>>,
+    ) -> bool {
+        let parcel = Arc::new(parcel);
+        let mut state = self.lock();
+        while !state.has_room(&parcel, self.limit) && !state.stopped {
+            let parcels =
+                owner.as_mut().map(|owner| (state.take(owner.me), owner));
+            state = match parcels {
+                Some((parcels, owner)) if !parcels.is_empty() => {
+                    drop(state);
+                    owner.insert(parcels);
+                    self.lock()
+                }
+                _ => self.wait(state),
+            };
+        }
+        if state.stopped {
+            return false;
+        }
+        state.send(parcel);
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+}
+
+impl State {
+    fn has_room(&self, parcel: &Parcel, limit: usize) -> bool {
+        self.in_flight + parcel.bytes() <= limit
+            || parcel.number.0 == self.head
+                && self.of_sender[parcel.sender] == 0
+    }
+
+    fn send(&mut self, parcel: Arc<Parcel>) {
+        self.in_flight += parcel.bytes();
+        self.of_sender[parcel.sender] += parcel.bytes();
+        self.peak = self.peak.max(self.in_flight);
+        if parcel.is_last {
+            self.sent.insert(parcel.number.0);
+            while self.sent.remove(&self.head) {
+                self.head += 1;
+            }
+        }
+        for inbox in &mut self.inboxes {
+            inbox.push(parcel.clone());
+        }
+    }
+
+    /// The parcels that have arrived for an owner.
+    fn take(&mut self, owner: usize) -> Vec<Arc<Parcel>> {
+        core::mem::take(&mut self.inboxes[owner])
+    }
+}
+
+/// Stops the build if its thread panics: others would wait for its chunk.
+struct StopOnPanic<'a>(&'a Exchange);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.change(|state| state.stopped = true);
+        }
+    }
+}
+
+/// Inserts the parcels of a range in the order of their numbers.
+struct Owner<'a, F> {
+    exchange: &'a Exchange,
+    me: usize,
+    owners: usize,
+    /// Inserts the hashes of a part.
+    sink: F,
+    /// The number of the next parcel.
+    next: (usize, usize),
+    waiting: BTreeMap<(usize, usize), Arc<Parcel>>,
+}
+
+/// No owner, for threads that only hash.
+const NO_OWNER: Option<Owner<'_, fn(u32, &[u64])>> = None;
+
+impl<'a, F: FnMut(u32, &[u64])> Owner<'a, F> {
+    fn new(exchange: &'a Exchange, me: usize, sink: F) -> Self {
+        let (next, waiting) = ((0, 0), BTreeMap::new());
+        let owners = exchange.lock().inboxes.len();
+        Self { exchange, me, owners, sink, next, waiting }
+    }
+
+    fn insert(&mut self, parcels: Vec<Arc<Parcel>>) {
+        self.waiting
+            .extend(parcels.into_iter().map(|parcel| (parcel.number, parcel)));
+        while let Some(parcel) = self.waiting.remove(&self.next) {
+            for (part, hashes) in parcel.shares(self.me, self.owners) {
+                (self.sink)(part, hashes);
+            }
+            self.next = match parcel.is_last {
+                true => (self.next.0 + 1, 0),
+                false => (self.next.0, self.next.1 + 1),
+            };
+            // `Some` for the last of the owners.
+            if let Some(parcel) = Arc::into_inner(parcel) {
+                self.exchange.change(|state| {
+                    state.in_flight -= parcel.bytes();
+                    state.of_sender[parcel.sender] -= parcel.bytes();
+                });
+            }
+        }
+    }
+
+    /// Inserts the parcels that have arrived.
+    fn insert_arrived(&mut self) {
+        let parcels = self.exchange.lock().take(self.me);
+        self.insert(parcels);
+    }
+
+    /// Inserts parcels until all threads have sent their last one.
+    fn finish(mut self) {
+        let exchange = self.exchange;
+        let _guard = StopOnPanic(exchange);
+        let mut state = exchange.lock();
+        while !state.stopped {
+            let parcels = state.take(self.me);
+            state = if !parcels.is_empty() {
+                drop(state);
+                self.insert(parcels);
+                exchange.lock()
+            } else if state.senders > 0 {
+                exchange.wait(state)
+            } else {
+                return;
+            };
+        }
+    }
+}
+
+/// The state that the threads of a build share.
+struct Work<'a, I, H, O> {
+    exchange: &'a Exchange,
+    chunks: Mutex<I>,
+    hash: H,
+    /// The owner of a part of a hash.
+    division: O,
+    parts: u32,
+}
+
+impl<I, T, H, O> Work<'_, I, H, O>
 where
-    A: Divided,
     I: Iterator<Item = (usize, T)>,
     H: Fn(T, &mut Vec<u64>),
+    O: Fn(u64, u32) -> usize,
 {
-    /// Runs worker number `me`; returns the number of keys it hashed.
-    fn run(
+    /// Runs thread number `me`; returns the number of keys it hashed.
+    fn run<F: FnMut(u32, &[u64])>(
         &self,
         me: usize,
-        range: &mut [u8],
-        senders: Vec<Sender<Parcel>>,
-        inbox: &Receiver<Parcel>,
+        mut owner: Option<Owner<'_, F>>,
     ) -> u64 {
-        let first = me as u64 * self.per_thread;
-        let mut queue =
-            Queue { first, range, next: 0, waiting: BTreeMap::new() };
+        let _guard = StopOnPanic(self.exchange);
+        let owners = self.exchange.lock().inboxes.len();
         let mut hashes = Vec::new();
         let mut count = 0;
-        loop {
+        'chunks: loop {
             // A poisoned lock means that the iterator panicked in another
-            // worker, whose join reports it: stop pulling.
+            // thread, whose join reports it.
             let chunk = match self.chunks.lock() {
                 Ok(mut chunks) => chunks.next(),
                 Err(_) => None,
@@ -204,88 +447,198 @@ where
             hashes.clear();
             (self.hash)(chunk, &mut hashes);
             count += hashes.len() as u64;
-            let parcels = self.parcels(&hashes, senders.len());
-            for (owner, (parcel, sender)) in
-                parcels.into_iter().zip(&senders).enumerate()
-            {
-                if owner == me {
-                    queue.take(&self.array, (number, parcel));
-                } else {
-                    // Fails only after a panic of the owner, which ends the
-                    // build.
-                    let _ = sender.send((number, parcel));
+            let parcels = hashes.len().div_ceil(KEYS_PER_PARCEL).max(1);
+            for index in 0..parcels {
+                let from = index * KEYS_PER_PARCEL;
+                let to = hashes.len().min(from + KEYS_PER_PARCEL);
+                let (hashes, ends) = self.divide(&hashes[from..to], owners);
+                let parcel = Parcel {
+                    number: (number, index),
+                    is_last: index + 1 == parcels,
+                    sender: me,
+                    hashes,
+                    ends,
+                };
+                if !self.exchange.send(parcel, &mut owner) {
+                    break 'chunks;
                 }
             }
-            while let Ok(parcel) = inbox.try_recv() {
-                queue.take(&self.array, parcel);
-            }
-            // No deadlock: a thread waits only after it has sent all its
-            // chunks, so the thread with the missing chunk is not waiting.
-            while queue.waiting.len() > BACKLOG {
-                match inbox.recv() {
-                    Ok(parcel) => queue.take(&self.array, parcel),
-                    Err(_) => break,
-                }
+            if let Some(owner) = &mut owner {
+                owner.insert_arrived();
             }
         }
-        // Inboxes close when all senders are dropped, and the other workers
-        // wait for that too.
-        drop(senders);
-        for parcel in inbox {
-            queue.take(&self.array, parcel);
+        self.exchange.change(|state| state.senders -= 1);
+        if let Some(owner) = owner {
+            owner.finish();
         }
         count
     }
 
-    /// Divides the hashes of a chunk into one parcel per owner.
-    fn parcels(&self, hashes: &[u64], owners: usize) -> Vec<Vec<Vec<u64>>> {
-        let mut parcels = vec![Vec::new(); owners];
-        for part in 0..self.array.parts() {
-            let mut shares: Vec<Vec<u64>> = (0..owners)
-                .map(|_| {
-                    // The expected share plus a margin.
-                    let share = hashes.len() / owners;
-                    Vec::with_capacity(share + share / 16 + 64)
-                })
-                .collect();
+    /// Sorts the parts of hashes by owner, in order. Returns also where the
+    /// shares end.
+    fn divide(&self, hashes: &[u64], owners: usize) -> (Vec<u64>, Vec<usize>) {
+        let parts = self.parts as usize;
+        let mut sorted = vec![0; hashes.len() * parts];
+        let mut ends = vec![0; owners * parts];
+        let mut owner_of = vec![0u8; hashes.len()];
+        let mut start = 0;
+        for (part, ends) in (0..).zip(ends.chunks_exact_mut(owners)) {
+            for (&hash, owner) in hashes.iter().zip(&mut owner_of) {
+                *owner = (self.division)(hash, part) as u8;
+                ends[usize::from(*owner)] += 1;
+            }
+            // From the numbers of hashes to the places of the next one.
+            for end in &mut *ends {
+                start += core::mem::replace(end, start);
+            }
+            for (&hash, &owner) in hashes.iter().zip(&owner_of) {
+                let end = &mut ends[usize::from(owner)];
+                sorted[*end] = hash;
+                *end += 1;
+            }
+        }
+        (sorted, ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const BLOCKS: u64 = 64;
+    const PARTS: u32 = 4;
+
+    /// Blocks of a byte that counts the insertions. Owners of the first block
+    /// are slow.
+    #[derive(Clone, Copy)]
+    struct SlowCounters;
+
+    impl Divided for SlowCounters {
+        fn blocks(&self) -> u64 {
+            BLOCKS
+        }
+
+        fn block_bytes(&self) -> usize {
+            1
+        }
+
+        fn parts(&self) -> u32 {
+            PARTS
+        }
+
+        fn block(&self, hash: u64, part: u32) -> u64 {
+            (hash >> part) % BLOCKS
+        }
+
+        fn apply(
+            &self,
+            first: u64,
+            range: &mut [u8],
+            part: u32,
+            hashes: &[u64],
+        ) {
+            if first == 0 {
+                thread::sleep(Duration::from_micros(100));
+            }
             for &hash in hashes {
-                let block = self.array.block(hash, part);
-                shares[self.owner(block, owners)].push(hash);
-            }
-            for (parcel, share) in parcels.iter_mut().zip(shares) {
-                parcel.push(share);
+                let block = (self.block(hash, part) - first) as usize;
+                range[block] = range[block].wrapping_add(1);
             }
         }
-        parcels
     }
 
-    #[inline(always)]
-    fn owner(&self, block: u64, owners: usize) -> usize {
-        match owners {
-            // A comparison: a division takes as long as the rest of the loop.
-            2 => usize::from(block >= self.per_thread),
-            _ => (block / self.per_thread) as usize,
+    /// Chunk number `n`, of any length.
+    fn chunk(n: u64) -> impl Iterator<Item = u64> {
+        let len = [0, 1, 300, 100_000, 1_000_000][n as usize % 5];
+        (0..len).map(move |i| crate::key::finalise(n << 32 | i))
+    }
+
+    #[test]
+    fn bytes_in_flight_are_bounded_with_a_slow_owner() {
+        const CHUNKS: u64 = 15;
+        let mut expected = [0u8; BLOCKS as usize];
+        let mut keys = 0;
+        for hash in (0..CHUNKS).flat_map(chunk) {
+            keys += 1;
+            for part in 0..PARTS {
+                let block = SlowCounters.block(hash, part) as usize;
+                expected[block] = expected[block].wrapping_add(1);
+            }
+        }
+        for threads in [2, 3, 16] {
+            let mut blocks = [0; BLOCKS as usize];
+            let (count, peak) = insert_measured(
+                SlowCounters,
+                &mut blocks,
+                0..CHUNKS,
+                NonZero::new(threads).expect("not zero"),
+                |n, hashes| hashes.extend(chunk(n)),
+            );
+            assert_eq!((count, blocks), (keys, expected));
+            // Every thread may exceed the limit by a parcel.
+            let limit = IN_FLIGHT + threads * 2 * IN_FLIGHT_PER_THREAD;
+            assert!(peak <= limit, "{threads} threads: {peak} bytes");
+            assert!(peak > IN_FLIGHT, "the owner is not slow: {peak} bytes");
         }
     }
-}
 
-/// Inserts parcels into a range in the order of their chunks.
-struct Queue<'a> {
-    first: u64,
-    range: &'a mut [u8],
-    /// The number of the next chunk.
-    next: usize,
-    waiting: BTreeMap<usize, Vec<Vec<u64>>>,
-}
-
-impl Queue<'_> {
-    fn take<A: Divided>(&mut self, array: &A, parcel: Parcel) {
-        self.waiting.insert(parcel.0, parcel.1);
-        while let Some(parts) = self.waiting.remove(&self.next) {
-            for (part, hashes) in (0..).zip(&parts) {
-                array.apply(self.first, self.range, part, hashes);
-            }
-            self.next += 1;
+    /// The first chunk arrives last: the others wait for it.
+    #[test]
+    fn a_slow_first_chunk_bounds_the_others() {
+        for threads in [2, 5] {
+            let threads = NonZero::new(threads).expect("not zero");
+            let mut sum = 0u64;
+            let mut next = 0;
+            in_order(
+                0..200u64,
+                threads,
+                |n, hashes| {
+                    if n == 0 {
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                    hashes.extend((0..50_000).map(|i| n * 50_000 + i));
+                },
+                |hashes| {
+                    for &hash in hashes {
+                        assert_eq!(hash, next);
+                        next += 1;
+                        sum = sum.wrapping_add(hash);
+                    }
+                },
+            );
+            assert_eq!(next, 200 * 50_000);
         }
+    }
+
+    #[test]
+    fn a_panic_in_any_function_ends_the_build() {
+        let stops = |build: &mut dyn FnMut()| {
+            let build = std::panic::AssertUnwindSafe(build);
+            assert!(std::panic::catch_unwind(build).is_err());
+        };
+        let threads = NonZero::new(4).expect("not zero");
+        let hash = |n: u64, hashes: &mut Vec<u64>| {
+            assert!(n != 7, "the hash function panics");
+            hashes.extend(chunk(n));
+        };
+        let mut blocks = [0; BLOCKS as usize];
+        stops(&mut || {
+            insert(SlowCounters, &mut blocks, 0..1000, threads, hash);
+        });
+        stops(&mut || in_order(0..1000, threads, hash, |_| {}));
+        let iterator = (0..1000).inspect(|&n| assert!(n != 7, "iterator"));
+        stops(&mut || in_order(iterator.clone(), threads, |_, _| {}, |_| {}));
+        let mut inserted = 0;
+        let sink = |hashes: &[u64]| {
+            inserted += hashes.len();
+            assert!(inserted < 200_000, "the sink panics");
+        };
+        let mut sink = Some(sink);
+        stops(&mut || {
+            let sink = sink.take().expect("called once");
+            let hash = |n, hashes: &mut Vec<u64>| hashes.extend(chunk(n));
+            in_order(0..1000, threads, hash, sink);
+        });
     }
 }

@@ -4,7 +4,7 @@
 //! instructions. Blocks implement their operations for each token
 //! (`block::bloom::Ops`, `block::fingerprint::Ops`), everything above them is
 //! generic over the token and `#[inline(always)]`, and the function that has
-//! the target features is entered once per call of a kernel (`crate::kernel`),
+//! the target features is entered once per call of a kernel (`crate::dispatch`),
 //! not once per block operation: a call of a `#[target_feature]` function
 //! costs more than the operation.
 //!
