@@ -1,6 +1,7 @@
 //! `tamis`: build, query and inspect filters from the shell.
 
 mod failure;
+mod identity;
 mod keys;
 mod progress;
 mod report;
@@ -45,6 +46,7 @@ enum Verb {
     Query(verb::query::Args),
     Add(verb::add::Args),
     Remove(verb::remove::Args),
+    Seen(verb::seen::Args),
     Merge(verb::merge::Args),
     Fold(verb::fold::Args),
     Grow(verb::grow::Args),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Query(args) => args.run(),
         Verb::Add(args) => args.run(),
         Verb::Remove(args) => args.run(),
+        Verb::Seen(args) => args.run(),
         Verb::Merge(args) => args.run(),
         Verb::Fold(args) => args.run(),
         Verb::Grow(args) => args.run(),

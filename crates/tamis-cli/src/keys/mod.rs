@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
+use crate::identity::FileIdentity;
 
 /// Arguments that name the keys, shared by all verbs that read keys.
 #[derive(clap::Args)]
@@ -43,11 +44,19 @@ impl KeyArgs {
         self.key_format
     }
 
-    /// True if `path` is one of the files of keys.
+    /// True if `path` is one of the files of keys, under any name.
     pub(crate) fn contain(&self, path: &Path) -> bool {
-        let Ok(path) = path.canonicalize() else { return false };
-        let mut files = self.files.iter().filter(|f| f.as_os_str() != "-");
-        files.any(|file| file.canonicalize().is_ok_and(|file| file == path))
+        let Some(output) = FileIdentity::of(path) else { return false };
+        let reads_stdin = self.files.is_empty() && self.literal.is_empty();
+        let stdin = reads_stdin.then(|| Path::new("-"));
+        let files = self.files.iter().map(PathBuf::as_path);
+        files
+            .chain(stdin)
+            .filter_map(|file| match file.as_os_str() == "-" {
+                true => FileIdentity::of_stdin(),
+                false => FileIdentity::of(file),
+            })
+            .any(|input| input == output)
     }
 
     /// Chunks of `sources`, with a progress bar labelled `verb`.

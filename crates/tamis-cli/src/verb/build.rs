@@ -270,13 +270,9 @@ impl BalancedArgs {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        self.output.check()?;
+        self.output.check(&[])?;
         if self.keys.contain(&self.output.output) {
-            return Err(Failure::new(format_args!(
-                "{}: the output is one of the files of keys (choose another \
-                 --output)",
-                self.output.output.display()
-            )));
+            return Err(self.output.is_input());
         }
         self.balanced.check(self.kind)?;
         self.tinyset.check(self.kind)?;

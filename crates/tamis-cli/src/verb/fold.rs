@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        self.output.check()?;
+        self.output.check([&self.filter])?;
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
         let filter = load(&self.filter)?;
         let predicted = match &filter {

@@ -41,7 +41,7 @@ impl Args {
         let (forecast, grown) = match self.output.clone() {
             Some(output) => {
                 let output = OutputArgs { output, force: self.force };
-                output.check()?;
+                output.check([&self.filter])?;
                 let (forecast, grown) = self.grow(&load(&self.filter)?)?;
                 output.write(&grown)?;
                 (forecast, grown)

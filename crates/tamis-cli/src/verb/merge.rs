@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        self.output.check()?;
+        self.output.check(&self.filters)?;
         let json = self.format.json;
         let Some((first, others)) = self.filters.split_first() else {
             return Err(Failure::new("expected at least one filter"));

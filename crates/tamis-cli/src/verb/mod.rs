@@ -10,6 +10,7 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod query;
 pub(crate) mod remove;
+pub(crate) mod seen;
 pub(crate) mod theory;
 pub(crate) mod verify;
 
@@ -23,6 +24,7 @@ use tamis::{AnyFilter, FileLock, Mapped};
 use tamis_theory::Prediction;
 
 use crate::failure::{Exit, Failure, Result};
+use crate::identity::FileIdentity;
 use crate::keys::{Feed, KeyArgs, KeyChunk};
 use crate::report::{self, FilterReport};
 
@@ -50,9 +52,18 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Checks that `write` can succeed, before any work is done.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks that `write` can succeed and replaces none of the `inputs`,
+    /// before any work is done.
+    pub(crate) fn check<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<()> {
         let path = &self.output;
+        let output = FileIdentity::of(path);
+        let is_output = |input: &PathBuf| FileIdentity::of(input) == output;
+        if output.is_some() && inputs.into_iter().any(is_output) {
+            return Err(self.is_input());
+        }
         // `write` renames a temporary file to `path`, which would replace a
         // pipe or a device by a regular file.
         if path.exists() && !path.is_file() {
@@ -68,6 +79,14 @@ impl OutputArgs {
             )));
         }
         Ok(())
+    }
+
+    /// Error for an output that a verb also reads.
+    fn is_input(&self) -> Failure {
+        Failure::new(format_args!(
+            "{}: the output is one of the inputs (choose another --output)",
+            self.output.display()
+        ))
     }
 
     pub(crate) fn write(&self, filter: &AnyFilter) -> Result<()> {

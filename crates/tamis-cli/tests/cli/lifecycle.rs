@@ -330,21 +330,53 @@ fn literal_keys_need_not_be_utf8() {
     ProgramRun::new(&mut command, None).success();
 }
 
+/// Names of one file: the path, another spelling, a symbolic and a hard link.
+fn names(dir: &TestDir, file: &str) -> Vec<String> {
+    let mut names = vec![file.to_owned(), format!("./{file}")];
+    #[cfg(unix)]
+    {
+        let link = format!("{file}-link");
+        std::os::unix::fs::symlink(file, dir.path(&link)).unwrap();
+        names.push(link);
+    }
+    let link = format!("{file}-hard-link");
+    std::fs::hard_link(dir.path(file), dir.path(&link)).unwrap();
+    names.push(link);
+    names
+}
+
 #[test]
-fn build_refuses_a_key_file_as_output() {
+fn an_output_that_is_an_input_is_refused() {
     let dir = TestDir::new();
     dir.write("keys", "apple\n");
     dir.write("more", "pear\n");
-    for output in ["keys", "./keys"] {
-        let message = dir.refused(&format!(
-            "build more keys -o {output} --fpr 0.01 --force"
-        ));
-        assert!(message.contains("one of the files of keys"), "{message}");
+    dir.run("build keys -o f --fpr 0.01 --kind tinyset --items 100").success();
+    dir.run("build more -o g --fpr 0.01 --kind tinyset --items 100").success();
+    for output in names(&dir, "keys") {
+        let command =
+            format!("build more keys -o {output} --fpr 0.01 --force");
+        let message = dir.refused(&command);
+        assert!(message.contains("one of the inputs"), "{message}");
+        #[cfg(unix)]
+        for command in ["build -o", "build - -o", "build more - -o"] {
+            let input = std::fs::File::open(dir.path("keys")).unwrap();
+            let command = format!("{command} {output} --fpr 0.01 --force");
+            let mut command = dir.command(&command);
+            let child = command.stdin(input).output().unwrap();
+            let message = String::from_utf8(child.stderr).unwrap();
+            assert!(message.contains("one of the inputs"), "{message}");
+        }
     }
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink("keys", dir.path("link")).unwrap();
-        dir.refused("build keys -o link --fpr 0.01 --force");
+    for output in names(&dir, "f") {
+        for command in ["merge g f", "merge f g", "fold f", "grow f"] {
+            for force in ["", "--force"] {
+                let command = format!("{command} -o {output} {force}");
+                let message = dir.refused(&command);
+                assert!(message.contains("one of the inputs"), "{message}");
+            }
+        }
     }
+    assert_eq!(dir.read("keys"), b"apple\n");
     dir.run("build keys -o more --fpr 0.01 --force").success();
+    dir.run("merge g -o f --force").success();
 }

@@ -1,9 +1,10 @@
 //! Several processes that change one file.
 
 use std::io::Write as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crate::support::{ProgramRun, TestDir};
 
@@ -159,7 +160,7 @@ fn build_waits_for_a_writer_of_its_output() {
     thread::scope(|scope| {
         let build = "build -k plum -o f --fpr 1e-9 --force";
         let run = scope.spawn(|| dir.run(build));
-        thread::sleep(std::time::Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
         dir.run("query -q f -k apple").success();
         finish(slow);
         run.join().unwrap().success();
@@ -212,4 +213,134 @@ fn long_names_have_locks() {
     ProgramRun::new(&mut dir.command(&format!("query {name} -k b")), None)
         .success();
     dir.only(&[&name]);
+}
+
+/// Sends `signal` to `child` once it is writing its output, an unnamed file;
+/// returns whether that happened.
+#[cfg(target_os = "linux")]
+fn interrupt(child: &mut Child, signal: &str) -> bool {
+    let open = format!("/proc/{}/fd", child.id());
+    let is_writing = || {
+        let links = std::fs::read_dir(&open).ok()?;
+        let deleted = |link: std::path::PathBuf| {
+            let name = link.read_link().ok()?;
+            let name = name.to_str()?.ends_with(" (deleted)");
+            (name && link.metadata().ok()?.len() > 0).then_some(())
+        };
+        links.flatten().find_map(|link| deleted(link.path()))
+    };
+    while child.try_wait().unwrap().is_none() {
+        if is_writing().is_some() {
+            let id = child.id().to_string();
+            Command::new("kill").args([signal, &id]).status().unwrap();
+            return !child.wait().unwrap().success();
+        }
+    }
+    false
+}
+
+/// A file without a name is gone with its writer.
+#[cfg(target_os = "linux")]
+#[test]
+fn killed_writers_leave_no_temporary_file() {
+    let dir = TestDir::new();
+    // Large enough that writing takes tens of milliseconds.
+    let sizes = "--items 2e7 --fpr 0.01 --kind blocked";
+    dir.run(&format!("build -k apple -o f {sizes}")).success();
+    let before = dir.read("f");
+    for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
+        let build = format!("build -k pear -o new {sizes}");
+        let replace = format!("build -k pear -o f --force {sizes}");
+        for command in [&build, &replace, "add f -k pear"] {
+            // The program may end before the signal.
+            let interrupted = (0..10).any(|_| {
+                let mut command = dir.command(command);
+                let silent = command.stdout(Stdio::null());
+                let interrupted =
+                    interrupt(&mut silent.spawn().unwrap(), signal);
+                if !interrupted {
+                    std::fs::write(dir.path("f"), &before).unwrap();
+                    let _ = std::fs::remove_file(dir.path("new"));
+                }
+                interrupted
+            });
+            assert!(interrupted, "{signal} {command}");
+            let mut left = dir.files();
+            // The lock of `add` is an empty file, until the next writer.
+            left.retain(|name| {
+                let path = dir.path(name.to_str().unwrap());
+                path.metadata().unwrap().len() > 0
+            });
+            assert_eq!(left, ["f".into()].into(), "{signal} {command}");
+            assert!(dir.read("f") == before, "{signal} {command}");
+        }
+    }
+    dir.run("build -k a -o g --fpr 0.01").success();
+    dir.only(&["f", "g"]);
+}
+
+/// Temporary files of file systems without unnamed ones, and locks.
+#[test]
+fn the_next_writer_removes_stale_files() {
+    let dir = TestDir::new();
+    dir.run("build -k a -o f --fpr 0.01 --items 1e6").success();
+    for verb in ["build -k b -o g --fpr 0.01", "add f -k b"] {
+        dir.write(".tamis-0123abcd", "stale");
+        dir.write(".tamis-lock-0123456789abcdef", "");
+        let slow = slow_add(&dir);
+        let writer = verb.starts_with("build");
+        if writer {
+            dir.run(verb).success();
+            // The lock of the writer at work remains.
+            assert_eq!(dir.files().len(), 3);
+            dir.run("add f -k c --wait 0").refused();
+        }
+        finish(slow);
+        if !writer {
+            dir.run(verb).success();
+        }
+        dir.only(&["f", "g"]);
+    }
+}
+
+/// Runs as root only: other users cannot give files away.
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_owner_and_group() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    let dir = TestDir::new();
+    dir.run("build -k apple -o f --fpr 0.01 --items 100").success();
+    let path = dir.path("f");
+    if chown(&path, Some(1), Some(1)).is_err() {
+        eprintln!("skipped: needs the right to change owners");
+        return;
+    }
+    let state = || {
+        let found = path.metadata().unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o7777)
+    };
+    let set_mode = |path: &std::path::Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).unwrap();
+    };
+    set_mode(&path, 0o640);
+    dir.run("add f -k pear").success();
+    assert_eq!(state(), (1, 1, 0o640));
+    dir.run("build -k plum -o f --fpr 0.01 --force").success();
+    assert_eq!(state(), (1, 1, 0o640));
+
+    // Another user may neither keep the owner nor a group of others, who
+    // then get no permission that they had not.
+    set_mode(dir.path("").as_path(), 0o777);
+    let add = |groups: u32, key: &str| {
+        let mut command = dir.command(&format!("add f -k {key}"));
+        command.uid(2).gid(groups);
+        ProgramRun::new(&mut command, None)
+    };
+    set_mode(&path, 0o664);
+    add(1, "member").success();
+    assert_eq!(state(), (2, 1, 0o664));
+    add(7, "stranger").success();
+    assert_eq!(state(), (2, 7, 0o644));
 }

@@ -3,7 +3,7 @@
 use super::Lines;
 
 /// An array of bits, read and written in fields of up to 64.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bits {
     words: Vec<u64>,
     len: u64,
@@ -44,6 +44,22 @@ impl Bits {
         }
     }
 
+    /// Overwrites the `len` bits from bit `at` with zeros.
+    pub(crate) fn clear(&mut self, at: u64, len: u64) {
+        for from in (at..at + len).step_by(64) {
+            self.set(from, (at + len - from).min(64) as u32, 0);
+        }
+    }
+
+    /// Number of ones among the `len` bits from bit `at`.
+    pub(crate) fn ones(&self, at: u64, len: u64, lines: &mut Lines) -> u64 {
+        let fields = (at..at + len).step_by(64).map(|from| {
+            let width = (at + len - from).min(64) as u32;
+            self.read(from, width, lines).count_ones()
+        });
+        fields.map(u64::from).sum()
+    }
+
     /// As [`get`](Self::get), and records the cache lines of the field.
     pub(crate) fn read(&self, at: u64, width: u32, lines: &mut Lines) -> u64 {
         lines.read(at, u64::from(width));
@@ -64,6 +80,24 @@ pub(crate) fn mask(width: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::simulation::Keys;
+
+    #[test]
+    fn ones_are_those_of_each_bit() {
+        let mut bits = Bits::new(640);
+        for (i, word) in (0..).zip(Keys::new(1).members(10)) {
+            bits.set(64 * i, 64, word);
+        }
+        let ignored = &mut Lines::ignored();
+        for (at, len) in [(0, 640), (3, 0), (60, 7), (63, 65), (100, 500)] {
+            let expected: u64 = (at..at + len).map(|i| bits.get(i, 1)).sum();
+            assert_eq!(bits.ones(at, len, ignored), expected);
+            let all = bits.ones(0, 640, ignored);
+            let mut cleared = bits.clone();
+            cleared.clear(at, len);
+            assert_eq!(cleared.ones(at, len, ignored), 0);
+            assert_eq!(cleared.ones(0, 640, ignored), all - expected);
+        }
+    }
 
     #[test]
     fn fields_keep_their_values_and_their_neighbours() {

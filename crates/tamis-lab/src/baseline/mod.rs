@@ -14,6 +14,7 @@ mod bits;
 mod counting;
 mod d_left;
 mod lines;
+mod rank_indexed;
 mod variable_increment;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use std::fmt;
 pub use counting::Counting;
 pub use d_left::DLeft;
 pub use lines::Lines;
+pub use rank_indexed::{Design, Extensions, RankIndexed};
 pub use variable_increment::{Increments, VariableIncrement};
 
 /// A set of keys with false positives, or a table of keys.

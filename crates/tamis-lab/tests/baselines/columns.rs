@@ -1,7 +1,8 @@
 //! Bits per key beside the published columns, at 1, 0.1 and 0.01 %.
 
 use tamis_lab::baseline::{
-    Baseline, Counting, DLeft, Increments, VariableIncrement,
+    Baseline, Counting, DLeft, Design, Increments, RankIndexed,
+    VariableIncrement,
 };
 
 const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
@@ -56,5 +57,25 @@ fn d_left_filters() {
         let size = filter.bits() as f64 / keys as f64;
         let rate = filter.expected_rate(keys);
         assert_column(size, DLeft::bits_per_key(rate), 0.012);
+    }
+}
+
+#[test]
+fn rank_indexed_tables() {
+    // Printed by Einziger and Friedman, and the designs found here.
+    let columns = [
+        (false, [10.6, 14.4, 18.2], [10.43, 14.37, 18.24]),
+        (true, [13.0, 16.8, 20.6], [12.81, 16.68, 20.56]),
+    ];
+    for (counted, printed, found) in columns {
+        let columns = printed.into_iter().zip(found);
+        for (target, (printed, found)) in TARGETS.into_iter().zip(columns) {
+            let design = Design::search(target, counted).unwrap();
+            assert_column(design.bits_per_key(), printed, 0.2);
+            assert_column(design.bits_per_key(), found, 0.006);
+            let filter = RankIndexed::new(design, 4);
+            let size = filter.bits() as f64 / filter.nominal() as f64;
+            assert_column(size, design.bits_per_key(), 0.001);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Measured false-positive rates beside the formula of each structure.
 
 use tamis_lab::baseline::{
-    Baseline, Counting, DLeft, Increments, VariableIncrement,
+    Baseline, Counting, DLeft, Design, Increments, RankIndexed,
+    VariableIncrement,
 };
 use tamis_lab::simulation::{Keys, Sample, false_positives, fill, runs};
 
@@ -79,6 +80,21 @@ fn d_left_filters() {
         let expected = filter().expected_rate(keys);
         let first_order = 24.0 / 2f64.powi(bits as i32);
         assert!((expected / first_order - 1.0).abs() < 0.007);
+        assert_rate(filter, keys, strangers, expected, precision);
+    }
+}
+
+#[test]
+fn rank_indexed_tables() {
+    let uncounted = TARGETS.map(|target| (false, target));
+    for (counted, target) in uncounted.into_iter().chain([(true, TARGETS[0])])
+    {
+        let (target, strangers, precision) = target;
+        let design = Design::search(target, counted).unwrap();
+        let filter = || RankIndexed::new(design, 1);
+        let keys = filter().nominal();
+        let expected = filter().expected_rate(keys);
+        assert!((expected / target - 1.0).abs() < 0.006);
         assert_rate(filter, keys, strangers, expected, precision);
     }
 }

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::AnyFilter;
+use super::{AnyFilter, Window};
 use crate::error::{Error, Result};
 use crate::format::{
     Mapped, Overwrite, Persist as _, WAIT, WriterLock, resolve,
@@ -159,6 +159,23 @@ impl FileLock {
         filter.into_owned()
     }
 
+    /// [`load`](Self::load) of a file that has a window.
+    ///
+    /// # Errors
+    ///
+    /// That of [`Window::open`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("no such file");
+    /// assert!(tamis::FileLock::acquire(path)?.load_window().is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn load_window(&mut self) -> Result<Window> {
+        self.version = Version::of(&self.path);
+        Window::open(&self.path)
+    }
+
     /// Replaces the file, or creates it. A program that ignores locks may
     /// have replaced the file since the last [`load`](Self::load) or `save`;
     /// then nothing is written.
@@ -177,10 +194,38 @@ impl FileLock {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn save(&mut self, filter: &AnyFilter) -> Result<()> {
+        self.replace(|path| filter.replace(path, Overwrite::Locked))
+    }
+
+    /// [`save`](Self::save) of a window.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`save`](Self::save).
+    ///
+    /// ```
+    /// use tamis::{FileLock, TinySet, Window};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("seen.tamis");
+    /// let mut lock = FileLock::acquire(&path)?;
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// seen.insert("apple");
+    /// lock.save_window(&seen)?;
+    /// assert!(lock.load_window()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn save_window(&mut self, window: &Window) -> Result<()> {
+        self.replace(|path| window.replace(path, Overwrite::Locked))
+    }
+
+    fn replace(
+        &mut self,
+        replace: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
         if self.version.is_some() && self.version != Version::of(&self.path) {
             return Err(Error::Replaced);
         }
-        filter.replace(&self.path, Overwrite::Locked)?;
+        replace(&self.path)?;
         self.version = Version::of(&self.path);
         Ok(())
     }

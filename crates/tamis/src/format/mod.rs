@@ -26,7 +26,7 @@ pub(crate) use image::{
 pub(crate) use lock::{WAIT, WriterLock};
 pub use metadata::Metadata;
 #[cfg(feature = "std")]
-pub(crate) use writer::{Overwrite, resolve};
+pub(crate) use writer::{Overwrite, replace, resolve};
 
 use crate::error::{Error, Result};
 use crate::named::named_enum;

@@ -154,11 +154,19 @@ impl Temporary {
         }
         #[cfg(not(unix))]
         let _ = private;
-        if let Some(file) = unnamed(directory, &options) {
-            return Ok(Self { file, path: None });
+        match unnamed(directory, &options) {
+            Some(file) => Ok(Self { file, path: None }),
+            None => Self::create_named(directory, &options),
         }
+    }
+
+    fn create_named(
+        directory: &Path,
+        options: &OpenOptions,
+    ) -> io::Result<Self> {
         // `create_new` neither opens a file nor follows a link that another
         // program has placed there.
+        let mut options = options.clone();
         options.create_new(true);
         let (file, path) = with_random_name(directory, |path| {
             let file = options.open(path)?;
@@ -350,4 +358,78 @@ pub(super) fn irregular() -> Error {
 
 fn exists() -> Error {
     Error::Io(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn named(directory: &Path) -> Temporary {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        Temporary::create_named(directory, &options).unwrap()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = directory.read_dir().unwrap();
+        let name = |entry: io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// File systems without unnamed files.
+    #[test]
+    fn named_temporary_files_are_published_or_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        drop(named(directory));
+        assert!(names(directory).is_empty());
+        named(directory).link(&directory.join("a")).unwrap();
+        let exists = named(directory).link(&directory.join("a")).unwrap_err();
+        assert_eq!(exists.kind(), io::ErrorKind::AlreadyExists);
+        named(directory).rename(&directory.join("a")).unwrap();
+        named(directory).rename(&directory.join("b")).unwrap();
+        let nowhere = directory.join("no/such");
+        assert!(named(directory).rename(&nowhere).is_err());
+        assert_eq!(names(directory), ["a", "b"]);
+    }
+
+    #[test]
+    fn stale_files_are_removed_and_those_in_use_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let stale = [".tamis-0123abcd", ".tamis-lock-0123456789abcdef"];
+        let others = [
+            ".tamis-",
+            ".tamis-0123abc",
+            ".tamis-0123abcd.bak",
+            ".tamis-lock-0123abcd",
+            ".tamis-notes.x",
+            "tamis-0123abcd",
+        ];
+        for name in stale.iter().chain(&others) {
+            std::fs::write(directory.join(name), "bytes").unwrap();
+        }
+        // A link is not ours, and its target even less.
+        let link = directory.join(".tamis-fedcba98");
+        std::os::unix::fs::symlink(directory.join(others[0]), &link).unwrap();
+        let mut temporary = named(directory);
+        let lock = WriterLock::acquire(&directory.join("f"), Duration::ZERO);
+        remove_stale(directory);
+        let mut left = names(directory);
+        left.retain(|name| !others.contains(&name.as_str()));
+        // The link, the temporary file and the lock.
+        assert_eq!(left.len(), 3, "{left:?}");
+        assert!(link.is_symlink() && directory.join(others[0]).exists());
+        assert!(lock.is_ok());
+        // A process that is killed closes its files and removes none.
+        let path = temporary.path.take().unwrap();
+        drop(temporary);
+        assert!(path.exists());
+        remove_stale(directory);
+        assert!(!path.exists());
+    }
 }

@@ -7,6 +7,10 @@ use super::TinySet;
 use crate::error::{Error, Result};
 use crate::filter::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::format::Kind;
+#[cfg(feature = "std")]
+use crate::format::{self, Mapped, Overwrite};
+#[cfg(feature = "std")]
+use crate::key::HashId;
 use crate::key::{Key, KeyHasher};
 
 /// Remembers the most recent keys: two generations of a fixed number of
@@ -170,6 +174,78 @@ impl Window {
             view.into_owned()
         };
         Self::from_generations([generation(young)?, generation(old)?])
+    }
+
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) to a file atomically,
+    /// as [`TinySet::save`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the directory cannot be written or the disk is full.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("seen.tamis");
+    /// let mut seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// seen.insert("apple");
+    /// seen.save(&path)?;
+    /// assert!(Window::open(&path)? == seen);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        let path = format::resolve(path.as_ref())?;
+        self.replace(&path, Overwrite::Within(format::WAIT))
+    }
+
+    /// [`save`](Self::save) that refuses to replace a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`save`](Self::save), and [`Error::Io`] if `path` exists.
+    ///
+    /// ```
+    /// use tamis::{TinySet, Window};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("seen.tamis");
+    /// let seen = Window::new(TinySet::builder().items(9).fpr(0.01))?;
+    /// seen.save_new(&path)?;
+    /// assert!(seen.save_new(&path).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn save_new(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        let path = format::resolve(path.as_ref())?;
+        self.replace(&path, Overwrite::Never)
+    }
+
+    /// Writes to `path`, the result of [`format::resolve`].
+    #[cfg(feature = "std")]
+    pub(in crate::filter) fn replace(
+        &self,
+        path: &std::path::Path,
+        overwrite: Overwrite,
+    ) -> Result<()> {
+        let private = self.hasher().id() == HashId::SipHash13;
+        format::replace(path, overwrite, private, |file| {
+            self.young.write_to(&mut *file)?;
+            self.old.write_to(file)
+        })
+    }
+
+    /// Reads and verifies a file that [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], or that of [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// assert!(tamis::Window::open("no such file").is_err());
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_bytes(&Mapped::open(path)?)
     }
 
     /// The hash function of this window's keys.
