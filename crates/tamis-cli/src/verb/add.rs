@@ -29,9 +29,8 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let path = &self.target.filter;
         let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
-        let sources = self.target.keys.sources()?;
-        let feed = self.target.keys.feed("adding", &sources);
-        insert_all(&mut filter, feed, &self.threads)?;
+        let input = self.target.keys.open()?;
+        insert_all(&mut filter, input.feed("adding"), &self.threads)?;
         update.save(&filter)?;
         FilterReport::new(&filter).print(self.format.json)?;
         Ok(Exit::Success)

@@ -11,8 +11,9 @@ use tamis::{
 use super::default_kind::{Prefer, default_kind};
 use super::{BlockArgs, OutputArgs, SizeArgs, ThreadArgs, parse_items};
 use crate::failure::{Exit, Failure, Result};
-use crate::keys::{KeyArgs, KeySource};
-use crate::report::{FilterReport, JsonArgs};
+use crate::keys::{KeyArgs, KeyInput, parse_bytes};
+use crate::progress::{Extent, Progress, Work};
+use crate::report::{FilterReport, JsonArgs, count, size};
 
 /// Build a filter from a list of keys
 ///
@@ -51,6 +52,16 @@ pub(crate) struct Args {
     /// [default: the keys of the input, repeats included]
     #[arg(long, value_name = "N", value_parser = parse_items)]
     items: Option<u64>,
+
+    /// Largest temporary file of hashes, 8 bytes per key, for inputs that
+    /// cannot be read twice
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_bytes,
+        default_value = "8GiB"
+    )]
+    max_spool: u64,
 
     #[command(flatten)]
     block: BlockArgs,
@@ -280,14 +291,14 @@ impl Args {
         let empty = self.empty_filters(hasher)?;
         // Invalid settings fail here, before the keys are read.
         empty(0)?;
-        let sources = self.keys.sources()?;
+        let input = self.keys.open()?;
         let filter = match self.items {
-            Some(items) => self.build(empty(items)?, &sources)?,
-            None if sources.iter().all(KeySource::is_rereadable) => {
-                let items = self.count(&sources)?;
-                self.build(empty(items)?, &sources)?
+            Some(items) => self.build(empty(items)?, &input)?,
+            None if input.is_rereadable() => {
+                let items = count_keys(&input)?;
+                self.build(empty(items)?, &input)?
             }
-            None => self.build_from_spool(&hasher, empty, &sources)?,
+            None => self.build_from_spool(&hasher, empty, &input)?,
         };
         self.output.write(&filter)?;
         FilterReport::new(&filter).print(self.format.json)?;
@@ -336,19 +347,12 @@ impl Args {
         Ok(Box::new(move |items| builder.items(items).build()))
     }
 
-    fn count(&self, sources: &[KeySource]) -> Result<u64> {
-        let mut feed = self.keys.feed("counting", sources);
-        let items = feed.by_ref().map(|chunk| chunk.count()).sum();
-        feed.finish()?;
-        Ok(items)
-    }
-
     fn build(
         &self,
         mut filter: AnyFilter,
-        sources: &[KeySource],
+        input: &KeyInput,
     ) -> Result<AnyFilter> {
-        let feed = self.keys.feed("building", sources);
+        let feed = input.feed("building");
         super::insert_all(&mut filter, feed, &self.threads)?;
         Ok(filter)
     }
@@ -359,19 +363,29 @@ impl Args {
         &self,
         hasher: &KeyHasher,
         empty: impl Fn(u64) -> tamis::Result<AnyFilter>,
-        sources: &[KeySource],
+        input: &KeyInput,
     ) -> Result<AnyFilter> {
         let mut spool =
             BufWriter::new(tempfile::SpooledTempFile::new(SPOOL_MEMORY));
         let mut items = 0;
         let mut hashes = Vec::new();
-        let mut feed = self.keys.feed("hashing", sources);
+        let mut feed = input.feed("hashing");
         while let Some(chunk) = feed.next() {
             hashes.clear();
             if let Err(failure) = chunk.hash(hasher, &mut hashes) {
                 feed.fail(failure);
             }
             items += hashes.len() as u64;
+            if items > self.max_spool / 8 {
+                feed.fail(Failure::new(format_args!(
+                    "{}: more than {} keys need a temporary file of more than \
+                     {} (give --items, or a larger --max-spool)",
+                    chunk.source().name(),
+                    count(self.max_spool / 8),
+                    size(self.max_spool)
+                )));
+                break;
+            }
             for hash in &hashes {
                 spool
                     .write_all(&hash.to_le_bytes())
@@ -384,7 +398,12 @@ impl Args {
             spool.into_inner().map_err(|error| spool_error(error.error()))?;
         spool.rewind().map_err(|error| spool_error(&error))?;
         let mut fault = None;
-        let mut spool = BufReader::new(spool);
+        let progress = Progress::new(Work {
+            verb: "inserting",
+            extent: Extent::Bytes(8 * items),
+            ..Work::default()
+        });
+        let mut spool = BufReader::new(progress.wrap(spool));
         let chunks = std::iter::from_fn(|| {
             let mut bytes = Vec::new();
             match (&mut spool).take(SPOOL_CHUNK).read_to_end(&mut bytes) {
@@ -409,6 +428,14 @@ impl Args {
         );
         fault.map_or(Ok(filter), Err)
     }
+}
+
+/// Number of keys of a rereadable input.
+fn count_keys(input: &KeyInput) -> Result<u64> {
+    let mut feed = input.feed("counting");
+    let items = feed.by_ref().map(|chunk| chunk.count()).sum();
+    feed.finish()?;
+    Ok(items)
 }
 
 /// Constructor of an empty filter for a number of items.

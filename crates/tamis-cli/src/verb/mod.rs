@@ -26,6 +26,7 @@ use tamis_theory::Prediction;
 use crate::failure::{Exit, Failure, Result};
 use crate::identity::FileIdentity;
 use crate::keys::{Feed, KeyArgs, KeyChunk};
+use crate::progress;
 use crate::report::{self, FilterReport};
 
 /// Filter and keys of a verb that queries or changes a filter.
@@ -95,10 +96,10 @@ impl OutputArgs {
 }
 
 fn save(filter: &AnyFilter, path: &Path, overwrite: bool) -> Result<()> {
-    let saved = match overwrite {
+    let saved = progress::during("writing", || match overwrite {
         true => filter.save(path),
         false => filter.save_new(path),
-    };
+    });
     saved.map_err(|error| Failure::file(path, &error))
 }
 
@@ -144,7 +145,7 @@ impl<'a> FileUpdate<'a> {
 
     /// Replaces the file atomically.
     fn save(mut self, filter: &AnyFilter) -> Result<()> {
-        let saved = self.lock.save(filter);
+        let saved = progress::during("writing", || self.lock.save(filter));
         saved.map_err(|error| Failure::file(self.path, &error))
     }
 }
@@ -245,7 +246,7 @@ impl BlockArgs {
 #[derive(clap::Args)]
 pub(crate) struct ThreadArgs {
     /// Number of threads [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZero<usize>>,
 }
 
@@ -286,7 +287,7 @@ fn insert_all(
 }
 
 /// Parses a number of items: 1000000, 1_000_000 or 1e6.
-fn parse_items(text: &str) -> std::result::Result<u64, String> {
+pub(crate) fn parse_items(text: &str) -> std::result::Result<u64, String> {
     let plain = text.replace('_', "");
     if let Ok(items) = plain.parse() {
         return Ok(items);

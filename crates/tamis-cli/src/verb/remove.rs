@@ -61,8 +61,8 @@ impl Args {
         let failed = |error: tamis::Error| Failure::file(path, &error);
         // Checked before any key is read.
         check_removable(&mut filter).map_err(failed)?;
-        let sources = self.target.keys.sources()?;
-        let mut feed = self.target.keys.feed("removing", &sources);
+        let input = self.target.keys.open()?;
+        let mut feed = input.feed("removing");
         let hasher = *filter.hasher();
         let mut counts = RemovalCounts::default();
         let mut hashes = Vec::new();

@@ -1,6 +1,8 @@
 //! Key formats, from files and pipes.
 
-use crate::support::{KINDS, TestDir, expected, integers, lines, number};
+use crate::support::{
+    KINDS, ProgramRun, TestDir, expected, integers, lines, number,
+};
 
 type Keys = Vec<Vec<u8>>;
 
@@ -91,8 +93,9 @@ fn hex_keys_are_decoded() {
         ("012", "found 3"),
         ("zz", "at column 1, found 'z'"),
         ("0x00", "at column 2, found 'x'"),
-        ("00 ff", "at column 3, found ' ': keep one field"),
-        ("abcd:17", "at column 5, found ':': keep one field"),
+        ("00 ff", "at column 3, found ' ': only HASH:COUNT"),
+        ("abcd:x", "at column 5, found ':': only HASH:COUNT"),
+        ("abcd,17", "at column 5, found ',': only HASH:COUNT"),
         ("é", "at column 1, found 'é'"),
         ("ab\x1b", r"at column 3, found '\u{1b}'"),
     ] {
@@ -193,5 +196,50 @@ fn filters_without_keys_match_nothing() {
         dir.run(&format!("add {kind} some")).success();
         dir.run(&format!("query -v {kind} some")).no_match();
         assert_eq!(dir.info(kind)["over_design"], true);
+    }
+}
+
+/// Passwords begin with hyphens, and file names are not always Unicode.
+#[test]
+fn keys_of_the_command_line_may_be_any_bytes() {
+    let dir = TestDir::new();
+    dir.write("keys", b"-x\n--key\n-\n\xff\xfe\n");
+    dir.run("build keys -o f --fpr 1e-9").success();
+    for key in ["-x", "--key", "-"] {
+        dir.run(&format!("query -q f -k {key}")).success();
+        dir.run(&format!("query -q f --key {key}")).success();
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let key = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+        let arguments = ["query", "f", "-k"].map(std::ffi::OsStr::new);
+        let mut command = dir.command_with(arguments);
+        let run = ProgramRun::new(command.arg(key), None);
+        assert_eq!(run.success().out, b"\xff\xfe\n");
+    }
+}
+
+#[test]
+fn keys_longer_than_the_limit_are_refused() {
+    let dir = TestDir::new();
+    dir.run("build -k apple -o f --fpr 0.01").success();
+    let mut input = lines(1, 1000).into_bytes();
+    input.extend(vec![b'x'; 1 << 20]);
+    dir.write("keys", &input);
+    for limit in ["1MiB", "1M"] {
+        dir.run(&format!("query -c f keys --max-key-length {limit}"))
+            .status(1);
+    }
+    for limit in ["1048575", "64K", "100"] {
+        let limit = format!("--max-key-length {limit}");
+        for run in [
+            dir.run(&format!("add f keys {limit}")),
+            dir.feed(&format!("add f {limit}"), &input),
+        ] {
+            let message = run.refused();
+            assert!(message.contains("key 1001: longer"), "{message}");
+            assert!(message.contains("--max-key-length"), "{message}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod lifecycle;
 mod merge_fold;
 mod pipes;
 mod reports;
+mod rows;
 mod seen;
 mod sizing;
 mod statistics;

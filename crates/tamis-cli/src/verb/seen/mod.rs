@@ -110,28 +110,30 @@ struct SeenCounts {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let sources = self.target.keys.sources()?;
-        let format = self.target.keys.format();
+        let input = self.target.keys.open()?;
         let (mut lock, mut memory) = self.begin()?;
         let failed =
             |error: tamis::Error| Failure::file(&self.target.filter, &error);
         let hasher = *memory.hasher();
         let mut losses = Losses::new(&mut memory);
-        let mut feed = self.target.keys.feed("reading", &sources);
         let stdout = std::io::stdout().lock();
         let mut out = BufWriter::with_capacity(1 << 16, stdout);
         let list = !(self.count || self.quiet || self.json);
-
+        let mut feed = match list {
+            true => input.feed_for_printing("reading"),
+            false => input.feed("reading"),
+        };
+        let mut header = Vec::new();
         let mut counts = SeenCounts::default();
         let mut saved = (0, Instant::now());
         let (mut hashes, mut new) = (Vec::new(), Vec::new());
         while let Some(chunk) = feed.next() {
             let mut rows = Vec::new();
             hashes.clear();
-            let hashed = chunk.for_each_key(|key, bytes| {
+            let hashed = chunk.for_each_key(|key, row| {
                 hashes.push(hasher.hash(key));
                 if list {
-                    rows.push(bytes);
+                    rows.push(row);
                 }
             });
             if let Err(failure) = hashed {
@@ -139,10 +141,14 @@ impl Args {
             }
             new.clear();
             losses.insert(&mut memory, &hashes, &mut new);
+            if list && chunk.source().header() != header {
+                header = chunk.source().header().to_vec();
+                out.write_all(&header)?;
+            }
             for (row, &new) in rows.iter().zip(&new) {
                 if new != self.invert {
-                    out.write_all(row)?;
-                    out.write_all(format.missing_delimiter(row))?;
+                    out.write_all(row.bytes)?;
+                    out.write_all(chunk.missing_end(row.bytes))?;
                 }
             }
             // The writer of a pipe may wait for the results. Keys are printed
