@@ -2,7 +2,6 @@
 
 mod balanced_tinyset;
 mod plots;
-mod song;
 mod summaries;
 
 use std::path::PathBuf;

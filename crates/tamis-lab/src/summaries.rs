@@ -4,10 +4,10 @@
 use std::error::Error;
 
 use serde::Serialize;
+use tamis_lab::baseline::{Baseline, FastHashTable};
+use tamis_lab::simulation::{Keys, Rate, false_positives, runs};
 use tamis_theory::crisis::Occupancy;
 use tamis_theory::summary::{self, Goal};
-
-use crate::song;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const SIZES: [(u64, u64); 2] = [(10_000, 1000), (100_000, 60)];
 const BUCKETS_PER_ITEM: f64 = 3.0;
 /// Fast hash table: buckets for 10 000 items, and hashes of a key.
-const SONG_BUCKETS: u32 = 131_072;
+const SONG_BUCKETS: u64 = 131_072;
 const SONG_CHOICES: u32 = 10;
 /// Absent keys looked up in the fast hash table.
 const STRANGERS: u64 = 1_000_000;
@@ -52,7 +52,7 @@ pub(crate) fn run(json: bool) -> Result<()> {
 }
 
 /// All schemes for `items` items.
-fn compare(items: u64, trials: u64) -> Result<[Row; 4]> {
+fn compare(items: u64, trials: u64) -> Result<[Row; 5]> {
     let found = summary::optimise(Goal::new(items, BUCKETS_PER_ITEM))?;
     let n = items as f64;
     let bytes = |bits_per_item: f64| (bits_per_item * n / 8.0).ceil();
@@ -66,7 +66,8 @@ fn compare(items: u64, trials: u64) -> Result<[Row; 4]> {
         summary::Filter::HashList { .. } => 0,
     });
     Ok([
-        pruned(items, trials)?,
+        pruned(items, trials, false),
+        pruned(items, trials, true),
         Row {
             scheme: "interpolation",
             items,
@@ -97,26 +98,47 @@ fn compare(items: u64, trials: u64) -> Result<[Row; 4]> {
     ])
 }
 
-/// The fast hash table, built `trials` times.
-fn pruned(items: u64, trials: u64) -> Result<Row> {
-    let scale = u32::try_from(items / SIZES[0].0)?;
-    let buckets = SONG_BUCKETS * scale;
-    let failed = song::failures(items, buckets, SONG_CHOICES, trials);
-    let bits = f64::from(buckets) * f64::from(song::COUNTER_BITS);
-    Ok(Row {
-        scheme: "fast hash table, pruned",
+/// The fast hash table, built `trials` times, and `balanced` or not.
+fn pruned(items: u64, trials: u64, balanced: bool) -> Row {
+    let buckets = SONG_BUCKETS * (items / SIZES[0].0);
+    let keys = Keys::new(0);
+    let members: Vec<u64> = keys.members(items).collect();
+    let table = FastHashTable::built(&members, buckets, SONG_CHOICES);
+    let failed = failures(items, buckets, SONG_CHOICES, trials, balanced);
+    Row {
+        scheme: match balanced {
+            true => "fast hash table, balanced",
+            false => "fast hash table, pruned",
+        },
         items,
         probes: Some(SONG_CHOICES),
-        bytes: (bits / 8.0).ceil(),
-        false_positive: song::false_positives(
-            items,
-            buckets,
-            SONG_CHOICES,
-            STRANGERS,
-        ),
-        goes_wrong: failed as f64 / trials as f64,
+        bytes: table.bits().div_ceil(8) as f64,
+        false_positive: false_positives(&table, keys.strangers(STRANGERS))
+            .value(),
+        goes_wrong: failed.value(),
         trials: Some(trials),
-    })
+    }
+}
+
+/// Share of fast hash tables with several keys in some bucket, of `trials`
+/// with different keys.
+fn failures(
+    items: u64,
+    buckets: u64,
+    choices: u32,
+    trials: u64,
+    balanced: bool,
+) -> Rate {
+    let failed = runs(trials, |trial| {
+        let keys: Vec<u64> = Keys::new(trial).members(items).collect();
+        let mut table = FastHashTable::built(&keys, buckets, choices);
+        if balanced {
+            table.balance();
+        }
+        table.collisions() > 0
+    });
+    let hits = failed.iter().filter(|failed| **failed).count() as u64;
+    Rate { hits, trials }
 }
 
 fn table(rows: &[Row]) -> String {
@@ -145,12 +167,16 @@ fn table(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tamis_lab::simulation::DEVIATIONS;
+
     use super::*;
 
     #[test]
     fn the_stack_is_smallest_and_keeps_its_promise() {
-        let [song, strings, cells, stack] = compare(10_000, 3).unwrap();
+        let [song, balanced, strings, cells, stack] =
+            compare(10_000, 3).unwrap();
         assert_eq!(song.bytes, 49_152.0);
+        assert_eq!(song.false_positive, balanced.false_positive);
         assert_eq!(strings.bytes, 80_000.0);
         assert!(stack.bytes < 0.65 * song.bytes && stack.bytes < cells.bytes);
         for row in [&strings, &cells, &stack] {
@@ -160,5 +186,49 @@ mod tests {
         let text = table(&[song, stack]);
         assert!(text.contains("| fast hash table, pruned | 10000 | 10 |"));
         assert_eq!(text.lines().count(), 4);
+    }
+
+    /// Failures simulated by another program.
+    fn reference() -> Vec<serde_json::Value> {
+        let file = include_str!(
+            "../../tamis-theory/tests/fixtures/multilevel_reference.json"
+        );
+        let all: serde_json::Value = serde_json::from_str(file).unwrap();
+        all["simulated_song"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn pruned_tables_fail_as_often_as_elsewhere() {
+        for (row, trials) in reference().iter().zip([300, 20, 20]) {
+            let number = |name: &str| row[name].as_f64().unwrap();
+            let (items, buckets) = (number("n") as u64, number("buckets"));
+            let (buckets, choices) = (buckets as u64, number("k") as u32);
+            let table = FastHashTable::new(buckets, choices);
+            let rate = table.expected_rate(items);
+            assert!((rate / number("false_positive") - 1.0).abs() < 1e-6);
+            let failed = failures(items, buckets, choices, trials, false);
+            // Both programs measured: the interval is that of the difference.
+            let (here, there) = (trials as f64, number("trials"));
+            let other = number("p_some_bucket_gt1") * there;
+            let pooled =
+                (failed.hits as f64 + other + 1.0) / (here + there + 2.0);
+            let variance =
+                pooled * (1.0 - pooled) * (1.0 / here + 1.0 / there);
+            let gap = failed.value() - other / there;
+            assert!(
+                gap.abs() < DEVIATIONS * variance.sqrt(),
+                "{row} {failed:?}"
+            );
+        }
+        assert_eq!(reference().len(), 3);
+    }
+
+    #[test]
+    fn balanced_tables_fail_less_often() {
+        // 200 keys in 50 buckets.
+        assert_eq!(failures(200, 50, 3, 5, true).hits, 5);
+        let [pruned, balanced] = [false, true]
+            .map(|balanced| failures(3000, 27_000, 8, 100, balanced).hits);
+        assert!(pruned > 20 && balanced == 0, "{pruned} {balanced}");
     }
 }

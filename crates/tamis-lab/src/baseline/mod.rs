@@ -15,6 +15,7 @@ mod counting;
 mod d_left;
 mod lines;
 mod rank_indexed;
+mod song;
 mod variable_increment;
 
 use std::fmt;
@@ -23,6 +24,7 @@ pub use counting::Counting;
 pub use d_left::DLeft;
 pub use lines::Lines;
 pub use rank_indexed::{Design, Extensions, RankIndexed};
+pub use song::{FastHashTable, Lookup, SharedNodes};
 pub use variable_increment::{Increments, VariableIncrement};
 
 /// A set of keys with false positives, or a table of keys.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tamis_lab::baseline::{
-    Baseline, Counting, DLeft, Design, Error, Extensions, Increments,
-    RankIndexed, VariableIncrement,
+    Baseline, Counting, DLeft, Design, Error, Extensions, FastHashTable,
+    Increments, RankIndexed, SharedNodes, VariableIncrement,
 };
 use tamis_lab::simulation::Keys;
 
@@ -155,4 +155,17 @@ fn check_grown(structure: &mut dyn Baseline, keys: u64) {
 fn structures_without_removal_keep_their_keys() {
     check_grown(&mut rank_indexed(2, false), 1500);
     check_grown(&mut rank_indexed(40, false), 1000);
+}
+
+#[test]
+fn fast_hash_tables_keep_their_keys() {
+    // A second insertion changes nothing, so it is not counted.
+    let once = History { repeats: 1, ..History::EXACT };
+    for seed in 0..SEEDS {
+        once.check(&mut FastHashTable::removable(60, 3), seed);
+        once.check(&mut FastHashTable::removable(800, 5), seed);
+        once.check(&mut SharedNodes::new(60, 3), seed);
+        once.check(&mut SharedNodes::new(800, 5), seed);
+    }
+    check_grown(&mut FastHashTable::new(500, 4), 1000);
 }

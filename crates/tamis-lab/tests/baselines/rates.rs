@@ -1,8 +1,8 @@
 //! Measured false-positive rates beside the formula of each structure.
 
 use tamis_lab::baseline::{
-    Baseline, Counting, DLeft, Design, Increments, RankIndexed,
-    VariableIncrement,
+    Baseline, Counting, DLeft, Design, FastHashTable, Increments, RankIndexed,
+    SharedNodes, VariableIncrement,
 };
 use tamis_lab::simulation::{Keys, Sample, false_positives, fill, runs};
 
@@ -97,4 +97,13 @@ fn rank_indexed_tables() {
         assert!((expected / target - 1.0).abs() < 0.006);
         assert_rate(filter, keys, strangers, expected, precision);
     }
+}
+
+#[test]
+fn fast_hash_tables() {
+    let expected = FastHashTable::new(131_072, 6).expected_rate(KEYS);
+    let pruned = || FastHashTable::new(131_072, 6);
+    assert_rate(pruned, KEYS, 50_000, expected, 0.02);
+    let shared = || SharedNodes::new(131_072, 6);
+    assert_rate(shared, KEYS, 50_000, expected, 0.02);
 }
