@@ -56,6 +56,11 @@ impl Lines {
         }
     }
 
+    /// Whether lines are recorded.
+    pub(crate) fn counting(&self) -> bool {
+        self.seen.is_some()
+    }
+
     /// Number of different lines.
     ///
     /// ```

@@ -4,7 +4,7 @@
 //! speed, and have no format, no threads and no batches. All hold 64-bit
 //! keys, which they mix themselves, and have the trait [`Baseline`], so that
 //! one experiment runs over all of them and over the product's own filters
-//! (`Product`). [`tamis::Filter`] is sealed, and a rival needs none of its
+//! ([`Product`]). [`tamis::Filter`] is sealed, and a rival needs none of its
 //! methods for files.
 //!
 //! Each module names its source, its formula, and the parts that were
@@ -13,7 +13,9 @@
 mod bits;
 mod counting;
 mod d_left;
+mod least_loaded;
 mod lines;
+mod product;
 mod rank_indexed;
 mod song;
 mod variable_increment;
@@ -22,7 +24,9 @@ use std::fmt;
 
 pub use counting::Counting;
 pub use d_left::DLeft;
+pub use least_loaded::LeastLoaded;
 pub use lines::Lines;
+pub use product::Product;
 pub use rank_indexed::{Design, Extensions, RankIndexed};
 pub use song::{FastHashTable, Lookup, SharedNodes};
 pub use variable_increment::{Increments, VariableIncrement};

@@ -31,7 +31,8 @@ impl Rate {
     }
 
     /// Wilson's interval of 99.9 %: the probabilities whose binomial
-    /// distribution has its mean within 3.29 deviations of the hits.
+    /// distribution has its mean within 3.29 deviations of the hits. It is
+    /// approximate: of fewer than ten expected hits, it excludes too many.
     ///
     /// ```
     /// use tamis_lab::simulation::Rate;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tamis_lab::baseline::{
     Baseline, Counting, DLeft, Design, Error, Extensions, FastHashTable,
-    Increments, RankIndexed, SharedNodes, VariableIncrement,
+    Increments, LeastLoaded, RankIndexed, SharedNodes, VariableIncrement,
 };
 use tamis_lab::simulation::Keys;
 
@@ -168,4 +168,14 @@ fn fast_hash_tables_keep_their_keys() {
         once.check(&mut SharedNodes::new(800, 5), seed);
     }
     check_grown(&mut FastHashTable::new(500, 4), 1000);
+}
+
+#[test]
+fn least_loaded_tables_keep_their_keys() {
+    for seed in 0..SEEDS {
+        History::EXACT.check(&mut LeastLoaded::table(20, 3), seed);
+        let many = History { repeats: 40, ..History::EXACT };
+        many.check(&mut LeastLoaded::table(20, 2), seed);
+    }
+    check_grown(&mut LeastLoaded::filter(100, 3, 5), 1000);
 }

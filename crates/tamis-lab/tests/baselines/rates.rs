@@ -1,8 +1,8 @@
 //! Measured false-positive rates beside the formula of each structure.
 
 use tamis_lab::baseline::{
-    Baseline, Counting, DLeft, Design, FastHashTable, Increments, RankIndexed,
-    SharedNodes, VariableIncrement,
+    Baseline, Counting, DLeft, Design, FastHashTable, Increments, LeastLoaded,
+    Product, RankIndexed, SharedNodes, VariableIncrement,
 };
 use tamis_lab::simulation::{Keys, Sample, false_positives, fill, runs};
 
@@ -106,4 +106,27 @@ fn fast_hash_tables() {
     assert_rate(pruned, KEYS, 50_000, expected, 0.02);
     let shared = || SharedNodes::new(131_072, 6);
     assert_rate(shared, KEYS, 50_000, expected, 0.02);
+}
+
+#[test]
+fn least_loaded_filters() {
+    for (choices, width, target) in [(2, 10, 0), (3, 14, 1), (4, 17, 2)] {
+        let (_, strangers, precision) = TARGETS[target];
+        // Five keys per bucket.
+        let filter = || LeastLoaded::filter(KEYS / 5, choices, width);
+        let expected = filter().expected_rate(KEYS).unwrap();
+        let first_order = 5.0 * f64::from(choices) / 2f64.powi(width as i32);
+        assert!((expected / first_order - 1.0).abs() < 0.006);
+        assert_rate(filter, KEYS, strangers, expected, precision);
+    }
+}
+
+#[test]
+fn filters_of_the_product() {
+    let filter = || {
+        let builder = tamis::Bloom::builder().items(KEYS).fpr(0.01);
+        Product(builder.build().unwrap())
+    };
+    let expected = filter().0.design_fpr();
+    assert_rate(filter, KEYS, 100_000, expected, 0.03);
 }
