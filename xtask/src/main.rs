@@ -20,8 +20,8 @@ const USAGE: &str = "\
 cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
-  test   all checks of CI: format, wording, layers, lints, tests, docs,
-         no_std, loom, instruction counts, MSRV
+  test   all checks of CI: format, wording, layers, lints, tests, fuzz targets,
+         docs, no_std, loom, instruction counts, MSRV
   slow   tests that need minutes and gigabytes
   bench  [OPTIONS] measure all filters, their peers and the memory's limit;
          --quick takes 5 minutes
@@ -35,7 +35,8 @@ cargo xtask VERB
   loom   check the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
   layers check that modules of the library use only those in lower layers
-  size   bytes of machine code, lines of source, public items
+  size   bytes of machine code, lines of source, public items, the cost of
+         the library as a dependency
   prose  [--list [HABIT]] count unclear wording in comments and documents
 ";
 
@@ -86,10 +87,17 @@ fn test() -> Result {
     prose::prose(None)?;
     step("layers");
     layers::layers()?;
+    // With serde, which adds code and removes none.
+    let all = "--workspace --features tamis/serde";
     step("lints");
-    Cargo::new("clippy --workspace --all-targets -- -D warnings").run()?;
+    Cargo::new(&format!("clippy {all} --all-targets -- -D warnings")).run()?;
     step("tests");
-    Cargo::new("test --workspace").run()?;
+    Cargo::new(&format!("test {all}")).run()?;
+    step("fuzz targets compile");
+    Cargo::new(
+        "check --quiet --manifest-path fuzz/Cargo.toml --target-dir target",
+    )
+    .run()?;
     step("documentation");
     Cargo::new("doc --workspace --no-deps")
         .env("RUSTDOCFLAGS", "-D warnings")

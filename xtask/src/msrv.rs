@@ -28,6 +28,7 @@ pub(crate) fn msrv() -> Result {
     Cargo::new("check --workspace --target-dir target/msrv")
         .env("RUSTC", &rustc.to_string_lossy())
         .env("LD_LIBRARY_PATH", &libraries)
+        .env("RUSTFLAGS", "-D warnings")
         .run()
 }
 

@@ -167,7 +167,7 @@ pub(crate) fn in_order<T: Send>(
     thread::scope(|scope| {
         let work = &work;
         let running = (0..hashing)
-            .map(|me| scope.spawn(move || work.run(me, NO_OWNER)))
+            .map(|me| scope.spawn(move || work.run(me, None::<NoOwner>)))
             .collect();
         Owner::new(&exchange, 0, |_, hashes| sink(hashes)).finish();
         join(running);
@@ -326,6 +326,9 @@ impl State {
         for inbox in &mut self.inboxes {
             inbox.push(parcel.clone());
         }
+        // Before the lock is released: the last owner must have the last
+        // reference.
+        drop(parcel);
     }
 
     /// The parcels that have arrived for an owner.
@@ -357,8 +360,8 @@ struct Owner<'a, F> {
     waiting: BTreeMap<(usize, usize), Arc<Parcel>>,
 }
 
-/// No owner, for threads that only hash.
-const NO_OWNER: Option<Owner<'_, fn(u32, &[u64])>> = None;
+/// The type of owner of a thread that only hashes, which has none.
+type NoOwner = Owner<'static, fn(u32, &[u64])>;
 
 impl<'a, F: FnMut(u32, &[u64])> Owner<'a, F> {
     fn new(exchange: &'a Exchange, me: usize, sink: F) -> Self {
