@@ -1,6 +1,7 @@
 //! Experiments, and the figures of the documents.
 
 mod balanced_tinyset;
+mod baselines;
 mod plots;
 mod summaries;
 
@@ -31,6 +32,13 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Measure the structures of other papers beside their formulas and
+    /// published sizes
+    Baselines {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure TinySets under multilevel placement
     BalancedTinyset {
         /// Print JSON
@@ -43,6 +51,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Plots { directory } => plots::draw(&directory),
         Verb::Summaries { json } => summaries::run(json),
+        Verb::Baselines { json } => baselines::run(json),
         Verb::BalancedTinyset { json } => balanced_tinyset::run(json),
     };
     match result {

@@ -197,7 +197,11 @@ impl VariableIncrement {
 
 impl Baseline for VariableIncrement {
     fn name(&self) -> &'static str {
-        "VI-CBF"
+        match self.increments {
+            Increments::FOUR => "VI-CBF, L = 4",
+            Increments::EIGHT => "VI-CBF, L = 8",
+            _ => "VI-CBF",
+        }
     }
 
     fn insert(&mut self, key: u64) -> Result<(), Error> {
