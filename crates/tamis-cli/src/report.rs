@@ -1,12 +1,13 @@
 //! Reports on filters, as a table or as JSON.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
 use tamis::inspect::{self, LoadHistogram, Parameter};
 use tamis::{FORMAT_VERSION, Stats};
 
-use crate::failure::Result;
+use crate::failure::{Result, printable};
 
 /// Output format of a report.
 #[derive(clap::Args)]
@@ -36,6 +37,8 @@ pub(crate) struct FilterReport {
     over_design: bool,
     #[serde(flatten)]
     parameters: serde_json::Map<String, serde_json::Value>,
+    /// `None` if it cannot be read.
+    metadata: Option<BTreeMap<String, String>>,
 }
 
 impl FilterReport {
@@ -79,6 +82,12 @@ impl FilterReport {
             saturated_blocks,
             over_design,
             parameters,
+            metadata: filter.metadata().ok().map(|metadata| {
+                let entries = metadata.iter();
+                entries
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .collect()
+            }),
         }
     }
 
@@ -117,6 +126,16 @@ impl FilterReport {
         ];
         for (name, value) in rows {
             row(&mut out, name, &value)?;
+        }
+        match &self.metadata {
+            Some(entries) => {
+                for (name, value) in entries {
+                    // Longer names than the column end with a space.
+                    let name = format!("{name:<15} ");
+                    row(&mut out, &name, &printable(value))?;
+                }
+            }
+            None => row(&mut out, "metadata", "unreadable (tamis verify)")?,
         }
         if self.saturated_blocks > 0 {
             let blocks = count(self.saturated_blocks);

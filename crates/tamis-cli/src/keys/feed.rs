@@ -229,7 +229,13 @@ impl OpenSource {
                     Some((end, rows)) => (&new[end..], rows),
                     None => (&bytes[..used], 0),
                 };
-                break (used, rows + self.scanner.finish(rest));
+                let rows = rows + self.scanner.finish(rest);
+                if self.rows == 0 && rows == 1 {
+                    notation
+                        .check_only_row(&bytes[..used])
+                        .map_err(|reason| failed(&reason))?;
+                }
+                break (used, rows);
             }
             match boundary {
                 Some((end, rows)) => break (scanned + end, rows),
@@ -260,6 +266,7 @@ impl OpenSource {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StoredFormat;
     use super::super::csv::Csv;
     use super::super::format::{Rows, Text};
     use super::*;
@@ -294,12 +301,14 @@ mod tests {
         rows: Rows,
         max_len: usize,
     ) -> (OpenSource, KeyInput) {
-        let notation = Notation { rows, text: Text::Plain, max_len };
+        let notation =
+            Notation { rows, text: Text::Plain, max_len, is_default: true };
         let input = KeyInput {
             sources: Vec::new(),
             notation: Arc::new(notation),
             table: None,
             max_keys: None,
+            format: StoredFormat::default(),
         };
         let name = String::from("pipe");
         let info = SourceInfo { index: 0, name, header: vec![], column: 0 };

@@ -28,6 +28,8 @@ pub(super) struct Notation {
     pub(super) text: Text,
     /// Longest row, in bytes.
     pub(super) max_len: usize,
+    /// True if the filter decided the format, and not an option.
+    pub(super) is_default: bool,
 }
 
 /// Division of the input into rows.
@@ -166,6 +168,22 @@ impl Notation {
                     }
                 })
             }
+        }
+    }
+
+    /// Refuses a source of a single row without delimiter that has lines: the
+    /// filter remembers NUL, and the user forgot.
+    pub(super) fn check_only_row(
+        &self,
+        row: &[u8],
+    ) -> std::result::Result<(), &'static str> {
+        let has_lines = self.rows == Rows::Delimited(0)
+            && !row.ends_with(b"\0")
+            && row.contains(&b'\n');
+        match has_lines && self.is_default {
+            true => Err("expected keys that end with NUL, as those of the \
+                         filter, found lines (give --key-format lines)"),
+            false => Ok(()),
         }
     }
 
@@ -408,7 +426,7 @@ mod tests {
     use super::*;
 
     fn notation(rows: Rows, text: Text) -> Notation {
-        Notation { rows, text, max_len: 100 }
+        Notation { rows, text, max_len: 100, is_default: false }
     }
 
     fn lines(text: Text) -> Notation {

@@ -22,15 +22,19 @@ mod feed;
 mod format;
 mod json;
 mod source;
+mod stored;
 
 pub(crate) use chunk::KeyChunk;
 pub(crate) use digest::Digest;
 pub(crate) use feed::Feed;
 pub(crate) use format::KeyFormat;
+pub(crate) use stored::StoredFormat;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tamis::AnyFilter;
 
 use crate::failure::{Failure, Result};
 use crate::identity::FileIdentity;
@@ -60,16 +64,15 @@ pub(crate) struct KeyArgs {
     )]
     literal: Vec<OsString>,
 
-    /// Encoding of the keys. `query`, `add` and `remove` need the encoding
-    /// that `build` used
+    /// Encoding of the keys [default: the one that the filter was built with,
+    /// lines for a new filter]
     #[arg(
         long,
         value_enum,
         value_name = "FORMAT",
-        default_value_t = KeyFormat::Lines,
         help_heading = HEADING
     )]
-    key_format: KeyFormat,
+    key_format: Option<KeyFormat>,
 
     /// Keys end with a NUL byte: --key-format nul
     #[arg(
@@ -125,7 +128,7 @@ pub(crate) struct KeyArgs {
 
     /// The keys of the filter are digests: plain keys are hashed first, and
     /// printed as they are. With --key-format hex the input has digests
-    /// already
+    /// already. The filter remembers it
     #[arg(long, value_enum, value_name = "HASH", help_heading = HEADING)]
     digest: Option<Digest>,
 
@@ -167,14 +170,58 @@ impl KeyArgs {
             .any(|input| input == output)
     }
 
-    /// Checks the options and the files. Reads no key.
-    pub(crate) fn open(&self) -> Result<KeyInput> {
-        let notation = self.notation()?;
+    /// Keys for the filter `filter`, the file `path`. Checks the options and
+    /// the files; reads no key.
+    pub(crate) fn open_for<D: AsRef<[u8]>>(
+        &self,
+        path: &Path,
+        filter: &AnyFilter<D>,
+    ) -> Result<KeyInput> {
+        let stored = StoredFormat::of(path, filter)?;
+        self.open(stored).map_err(|reason| {
+            Failure::new(format_args!("{}: {reason}", path.display()))
+        })?
+    }
+
+    /// Keys for a new filter. Checks the options and the files; reads no key.
+    pub(crate) fn open_new(&self) -> Result<KeyInput> {
+        self.open(StoredFormat::default()).map_err(Failure::new)?
+    }
+
+    /// Keys for a filter with the format `stored`. The outer error is a format
+    /// that does not fit.
+    fn open(
+        &self,
+        stored: StoredFormat,
+    ) -> std::result::Result<Result<KeyInput>, String> {
+        let in_fields = self.field.is_some() || self.json_field.is_some();
+        let given = match self.null {
+            true => Some(KeyFormat::Nul),
+            false => self.key_format,
+        };
+        let (format, digest) =
+            stored.resolve(given, self.digest, in_fields)?;
+        Ok(self.input(format, digest, given.is_none()))
+    }
+
+    fn input(
+        &self,
+        format: KeyFormat,
+        digest: Option<Digest>,
+        is_default: bool,
+    ) -> Result<KeyInput> {
+        let notation = self.notation(format, digest, is_default)?;
         Ok(KeyInput {
             sources: self.sources(&notation)?,
             notation: Arc::new(notation),
             table: self.table(),
             max_keys: self.max_keys,
+            format: match digest {
+                Some(_) => {
+                    StoredFormat { format: Some(KeyFormat::Hex), digest }
+                }
+                None => StoredFormat { format: Some(format), digest },
+            },
         })
     }
 
@@ -190,12 +237,13 @@ impl KeyArgs {
         })
     }
 
-    fn notation(&self) -> Result<Notation> {
+    fn notation(
+        &self,
+        format: KeyFormat,
+        digest: Option<Digest>,
+        is_default: bool,
+    ) -> Result<Notation> {
         let refuse = |why: &str| Err(Failure::new(why));
-        let format = match self.null {
-            true => KeyFormat::Nul,
-            false => self.key_format,
-        };
         let table = self.table().map(|table| Rows::Csv(table.csv));
         let json = self.json_field.clone().map(Rows::JsonLines);
         let fields = table.or(json);
@@ -205,10 +253,10 @@ impl KeyArgs {
                  --json-field",
             );
         }
-        if format == KeyFormat::U64le && self.digest.is_some() {
+        if format == KeyFormat::U64le && digest.is_some() {
             return refuse("--digest needs plain keys or --key-format hex");
         }
-        let text = match (format, self.digest) {
+        let text = match (format, digest) {
             (KeyFormat::Hex, digest) => Text::Hex(digest),
             (KeyFormat::U64le, _) if fields.is_some() => Text::Decimal,
             (_, Some(digest)) => Text::Digest(digest),
@@ -220,7 +268,12 @@ impl KeyArgs {
             KeyFormat::U64le => Rows::Integers,
         });
         let max_len = usize::try_from(self.max_key_length);
-        Ok(Notation { rows, text, max_len: max_len.unwrap_or(usize::MAX) })
+        Ok(Notation {
+            rows,
+            text,
+            max_len: max_len.unwrap_or(usize::MAX),
+            is_default,
+        })
     }
 
     fn sources(&self, notation: &Notation) -> Result<Vec<KeySource>> {
@@ -249,9 +302,15 @@ pub(crate) struct KeyInput {
     notation: Arc<Notation>,
     table: Option<Table>,
     max_keys: Option<u64>,
+    format: StoredFormat,
 }
 
 impl KeyInput {
+    /// Format of the keys, for a filter built from them.
+    pub(crate) fn format(&self) -> StoredFormat {
+        self.format
+    }
+
     /// Chunks of all sources, with a progress bar labelled `verb`.
     pub(crate) fn feed(&self, verb: &'static str) -> Feed<'_> {
         Feed::new(verb, self, false)

@@ -29,7 +29,7 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let path = &self.target.filter;
         let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
-        let input = self.target.keys.open()?;
+        let input = self.target.open_keys(&filter)?;
         insert_all(&mut filter, input.feed("adding"), &self.threads)?;
         update.save(&filter)?;
         FilterReport::new(&filter).print(self.format.json)?;

@@ -77,6 +77,9 @@ pub(crate) struct Args {
     seed: Option<u128>,
 
     #[command(flatten)]
+    metadata: MetadataArgs,
+
+    #[command(flatten)]
     threads: ThreadArgs,
 
     #[command(flatten)]
@@ -88,6 +91,87 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     balanced: BalancedArgs,
+}
+
+/// Texts that are stored in the filter beside its keys.
+#[derive(clap::Args)]
+struct MetadataArgs {
+    /// Store a text in the filter, which `tamis info` shows
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
+    /// Store the names of the files of keys and the time of the build, by
+    /// SOURCE_DATE_EPOCH if it is set. Without it equal keys give equal files
+    #[arg(long)]
+    provenance: bool,
+}
+
+impl MetadataArgs {
+    /// Names and values.
+    fn entries(&self, input: &KeyInput) -> Result<Vec<(&str, String)>> {
+        let mut entries = Vec::new();
+        if let Some(note) = &self.note {
+            entries.push(("note", note.clone()));
+        }
+        if self.provenance {
+            let names: Vec<_> = input.source_names().collect();
+            entries.push(("source", names.join(", ")));
+            entries.push(("created", iso_8601(build_time()?)));
+        }
+        Ok(entries)
+    }
+}
+
+/// Stores the key format and `entries` in the metadata of `filter`.
+fn store(
+    filter: &mut AnyFilter,
+    input: &KeyInput,
+    entries: &[(&str, String)],
+) -> Result<()> {
+    input.format().store(filter)?;
+    for (name, value) in entries {
+        filter.set_metadata(name, value)?;
+    }
+    Ok(())
+}
+
+/// Seconds since 1970, from SOURCE_DATE_EPOCH if it is set.
+fn build_time() -> Result<u64> {
+    match std::env::var_os("SOURCE_DATE_EPOCH") {
+        Some(time) => time
+            .to_str()
+            .and_then(|time| time.parse().ok())
+            // The last second of the year 9999.
+            .filter(|&time| time <= 253_402_300_799)
+            .ok_or_else(|| {
+                Failure::new(
+                    "SOURCE_DATE_EPOCH: expected a number of seconds since \
+                     1970",
+                )
+            }),
+        None => std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map(|since| since.as_secs())
+            .map_err(|_| Failure::new("the clock is before 1970")),
+    }
+}
+
+/// Formats a time in seconds since 1970, in UTC.
+fn iso_8601(time: u64) -> String {
+    let (days, seconds) = (time / 86_400, time % 86_400);
+    // Years begin in March, so that the leap day is the last day. A cycle of
+    // 400 years has 146,097 days.
+    let days = days + 719_468;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = 400 * cycle + year + u64::from(month <= 2);
+    let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
+    let second = seconds % 60;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// Design of a tinyset filter.
@@ -290,9 +374,11 @@ impl Args {
         let hasher = self.hasher()?;
         let empty = self.empty_filters(hasher)?;
         // Invalid settings fail here, before the keys are read.
-        empty(0)?;
-        let input = self.keys.open()?;
-        let filter = match self.items {
+        let mut smallest = empty(0)?;
+        let input = self.keys.open_new()?;
+        let metadata = self.metadata.entries(&input)?;
+        store(&mut smallest, &input, &metadata)?;
+        let mut filter = match self.items {
             Some(items) => self.build(empty(items)?, &input)?,
             None if input.is_rereadable() => {
                 let items = count_keys(&input)?;
@@ -300,6 +386,7 @@ impl Args {
             }
             None => self.build_from_spool(&hasher, empty, &input)?,
         };
+        store(&mut filter, &input, &metadata)?;
         self.output.write(&filter)?;
         FilterReport::new(&filter).print(self.format.json)?;
         Ok(Exit::Success)
@@ -476,4 +563,26 @@ fn parse_seed(text: &str) -> std::result::Result<u128, String> {
     parsed.map_err(|_| {
         "expected a number below 2^128, decimal or 0x hexadecimal".into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values are those of `date -u -d @TIME +%FT%TZ`.
+    #[test]
+    fn times_are_formatted() {
+        for (time, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(iso_8601(time), text);
+        }
+    }
 }

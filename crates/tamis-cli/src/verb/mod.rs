@@ -25,7 +25,7 @@ use tamis_theory::Prediction;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::identity::FileIdentity;
-use crate::keys::{Feed, KeyArgs, KeyChunk};
+use crate::keys::{Feed, KeyArgs, KeyChunk, KeyInput};
 use crate::progress;
 use crate::report::{self, FilterReport};
 
@@ -38,6 +38,16 @@ pub(crate) struct KeysOnFilter {
 
     #[command(flatten)]
     keys: KeyArgs,
+}
+
+impl KeysOnFilter {
+    /// Keys in the format of `filter`.
+    fn open_keys<D: AsRef<[u8]>>(
+        &self,
+        filter: &AnyFilter<D>,
+    ) -> Result<KeyInput> {
+        self.keys.open_for(&self.filter, filter)
+    }
 }
 
 /// Output file of a verb that writes a new filter.

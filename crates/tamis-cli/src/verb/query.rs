@@ -69,7 +69,7 @@ struct KeyCounts {
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let filter = super::open(&self.target.filter)?;
-        let input = self.target.keys.open()?;
+        let input = self.target.open_keys(&filter)?;
         let list = !(self.count || self.quiet || self.json);
         if list && input.is_binary() && self.has_prefix() {
             return Err(Failure::new(

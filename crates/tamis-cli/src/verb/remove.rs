@@ -61,7 +61,7 @@ impl Args {
         let failed = |error: tamis::Error| Failure::file(path, &error);
         // Checked before any key is read.
         check_removable(&mut filter).map_err(failed)?;
-        let input = self.target.keys.open()?;
+        let input = self.target.open_keys(&filter)?;
         let mut feed = input.feed("removing");
         let hasher = *filter.hasher();
         let mut counts = RemovalCounts::default();

@@ -1,7 +1,7 @@
 //! Key formats, from files and pipes.
 
 use crate::support::{
-    KINDS, ProgramRun, TestDir, expected, integers, lines, number,
+    KINDS, ProgramRun, TestDir, expected, expected_in, integers, lines, number,
 };
 
 type Keys = Vec<Vec<u8>>;
@@ -13,7 +13,7 @@ fn check(format: &str, input: &[u8], keys: &Keys) {
     dir.write("keys", input);
     let what = String::from_utf8_lossy(&input[..input.len().min(60)]);
     let what = format!("{format}: {what:?}");
-    let want = expected("tinyset", keys, 0.001);
+    let want = expected_in(format, "tinyset", keys, 0.001);
     let settings = format!("--fpr 0.001 --key-format {format} --force -o f");
     let items = keys.len();
 
@@ -27,6 +27,9 @@ fn check(format: &str, input: &[u8], keys: &Keys) {
     assert!(dir.read("f") == want, "{what} from a pipe with --items");
 
     let status = i32::from(keys.is_empty());
+    // The filter remembers the format.
+    let run = dir.run("query -c f keys");
+    assert_eq!(run.status(status).text(), format!("{items}\n"), "{what}");
     let format = format!("--key-format {format}");
     let query = dir.run(&format!("query f keys {format}"));
     query.status(status);
@@ -85,9 +88,13 @@ fn hex_keys_are_decoded() {
     );
     let dir = TestDir::new();
     dir.run("build -k 6170706c65 --key-format hex -o f --fpr 1e-9").success();
-    dir.run("query -q f -k apple").success();
+    dir.write("lines", "apple\n");
+    let hashed = dir.run("build lines -o lines.tamis --fpr 1e-9");
+    hashed.success();
+    dir.run("query -q f -k 6170706c65").success();
     dir.run("build -k 513 --key-format u64le -o g --fpr 1e-9").success();
-    dir.run("query -q g -k 0102000000000000 --key-format hex").success();
+    dir.run("query -q g -k 513").success();
+    dir.run("query -q g -k 514").no_match();
     for (bad, reason) in [
         ("0", "found 1"),
         ("012", "found 3"),
@@ -199,27 +206,6 @@ fn filters_without_keys_match_nothing() {
     }
 }
 
-/// Passwords begin with hyphens, and file names are not always Unicode.
-#[test]
-fn keys_of_the_command_line_may_be_any_bytes() {
-    let dir = TestDir::new();
-    dir.write("keys", b"-x\n--key\n-\n\xff\xfe\n");
-    dir.run("build keys -o f --fpr 1e-9").success();
-    for key in ["-x", "--key", "-"] {
-        dir.run(&format!("query -q f -k {key}")).success();
-        dir.run(&format!("query -q f --key {key}")).success();
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt as _;
-        let key = std::ffi::OsStr::from_bytes(b"\xff\xfe");
-        let arguments = ["query", "f", "-k"].map(std::ffi::OsStr::new);
-        let mut command = dir.command_with(arguments);
-        let run = ProgramRun::new(command.arg(key), None);
-        assert_eq!(run.success().out, b"\xff\xfe\n");
-    }
-}
-
 #[test]
 fn keys_longer_than_the_limit_are_refused() {
     let dir = TestDir::new();
@@ -241,5 +227,144 @@ fn keys_longer_than_the_limit_are_refused() {
             assert!(message.contains("key 1001: longer"), "{message}");
             assert!(message.contains("--max-key-length"), "{message}");
         }
+    }
+}
+
+/// A filter of digests that is asked for plain keys would answer "certainly
+/// not" to every breached password.
+#[test]
+fn other_key_formats_are_refused() {
+    let dir = TestDir::new();
+    dir.write("keys", "abcd\n");
+    let build = "build keys --fpr 1e-9 --kind tinyset --removable --force -o";
+    dir.run(&format!("{build} lines.tamis")).success();
+    dir.run(&format!("{build} hex.tamis --key-format hex")).success();
+    dir.run(&format!("{build} sha1.tamis --digest sha1")).success();
+    for verb in ["query", "add", "remove"] {
+        for (wrong, reason) in [
+            ("hex.tamis --key-format lines", "are hex, not lines"),
+            ("hex.tamis -0", "are hex, not nul"),
+            ("hex.tamis --key-format u64le", "are hex, not u64le"),
+            ("lines.tamis --key-format hex", "are lines, not hex"),
+            ("lines.tamis --digest sha1", "are lines, not digests"),
+            ("sha1.tamis --digest md5", "are sha1 digests"),
+        ] {
+            let message = dir.refused(&format!("{verb} {wrong} -k abcd"));
+            assert!(message.contains(reason), "{message}");
+            let filter = wrong.split(' ').next().unwrap();
+            assert!(message.starts_with(&format!("tamis: {filter}: ")));
+        }
+        let message =
+            dir.refused(&format!("{verb} hex.tamis --key-format lines -k a"));
+        assert!(message.contains("--digest hashes plain keys"), "{message}");
+    }
+    for (filter, format) in
+        [("lines", "lines"), ("hex", "hex"), ("sha1", "hex")]
+    {
+        let info = dir.info(&format!("{filter}.tamis"));
+        assert_eq!(info["metadata"]["key-format"], format);
+    }
+    assert_eq!(dir.info("sha1.tamis")["metadata"]["digest"], "sha1");
+    let info = dir.run("info sha1.tamis");
+    assert!(info.text().contains("digest          sha1\n"), "{info:?}");
+    // Lines and keys that end with NUL are the same keys.
+    dir.feed("query -q lines.tamis -0", b"abcd\0").success();
+    dir.feed("add lines.tamis -0", b"ab\0").success();
+    dir.feed("query -q lines.tamis", b"ab\n").success();
+    // The format of a NUL filter is also that of --key.
+    dir.feed("build -0 -o nul.tamis --fpr 1e-9", b"ab\0c\n\0").success();
+    dir.feed("query -c nul.tamis", b"ab\0").success();
+    dir.run("query -q nul.tamis -k ab").success();
+    dir.feed("query -q nul.tamis --key-format lines", b"x\nab\n").success();
+    dir.feed("query -q nul.tamis -f 2", b"x,ab\n").success();
+    let run = dir.feed("query -q nul.tamis", b"x\nab\n");
+    assert!(run.refused().contains("--key-format lines"), "{run:?}");
+    dir.feed("query -c nul.tamis -0", b"x\nab\n").no_match();
+}
+
+/// Filters of the library have no key format.
+#[test]
+fn filters_without_key_format_take_any_keys() {
+    let dir = TestDir::new();
+    let mut filter = tamis::AnyFilter::builder(tamis::Kind::Blocked)
+        .items(10)
+        .fpr(1e-9)
+        .build()
+        .unwrap();
+    filter.insert(b"abcd");
+    filter.insert(&[0xab, 0xcd]);
+    dir.write("f", filter.to_bytes());
+    dir.run("query -q f -k abcd").success();
+    dir.run("query -q f -k ABCD --key-format hex").success();
+    let info = dir.info("f");
+    assert_eq!(info["metadata"], serde_json::json!({}));
+    filter.set_metadata("key-format", "utf16").unwrap();
+    dir.write("f", filter.to_bytes());
+    let message = dir.refused("query f -k abcd");
+    assert!(message.contains("no key-format \"utf16\""), "{message}");
+}
+
+#[test]
+fn notes_and_provenance_are_stored() {
+    let dir = TestDir::new();
+    dir.write("a.txt", "apple\n");
+    dir.write("b.txt", "pear\n");
+    let build = |more: &[&str]| {
+        let arguments =
+            ["build", "a.txt", "b.txt", "-o", "f", "--fpr", "0.01", "--force"];
+        let mut command = dir.command_with(arguments);
+        command.args(more).env("SOURCE_DATE_EPOCH", "951782400");
+        ProgramRun::new(&mut command, None).success();
+        dir.read("f")
+    };
+    let plain = build(&[]);
+    assert!(plain == build(&[]));
+    let note = "The list\nof \u{1b}[31mJune";
+    let noted = build(&["--note", note, "--provenance"]);
+    assert!(noted == build(&["--note", note, "--provenance"]));
+    let metadata = &dir.info("f")["metadata"];
+    assert_eq!(metadata["note"], note);
+    assert_eq!(metadata["source"], "a.txt, b.txt");
+    assert_eq!(metadata["created"], "2000-02-29T00:00:00Z");
+    let info = dir.run("info f");
+    let expected = "note            The list\\nof \\u{1b}[31mJune\n";
+    assert!(info.text().contains(expected), "{info:?}");
+    // Changes keep them.
+    dir.run("add f -k plum").success();
+    assert_eq!(dir.info("f")["metadata"], *metadata);
+    let long = "x".repeat(70_000);
+    let arguments =
+        ["build", "a.txt", "-o", "g", "--fpr", "0.01", "--note", &long];
+    ProgramRun::new(&mut dir.command_with(arguments), None).refused();
+}
+
+#[test]
+fn merged_filters_have_one_key_format() {
+    let dir = TestDir::new();
+    let settings = "--fpr 0.01 --kind blocked --items 100";
+    for (name, options) in [
+        ("lines", ""),
+        ("nul", "-0"),
+        ("hex", "--key-format hex"),
+        ("sha1", "--digest sha1"),
+    ] {
+        dir.run(&format!("build -k abcd -o {name} {settings} {options}"))
+            .success();
+    }
+    let builder = tamis::AnyFilter::builder(tamis::Kind::Blocked);
+    let none = builder.items(100).fpr(0.01).build().unwrap();
+    dir.write("none", none.to_bytes());
+    for pair in ["lines hex", "hex sha1", "none lines hex", "sha1 none hex"] {
+        let message = dir.refused(&format!("merge {pair} -o new"));
+        assert!(message.contains("the keys of the first"), "{message}");
+    }
+    for (parts, format) in [
+        ("lines lines", "lines"),
+        ("lines nul", "lines"),
+        ("none hex", "hex"),
+        ("hex none", "hex"),
+    ] {
+        dir.run(&format!("merge {parts} -o m --force")).success();
+        assert_eq!(dir.info("m")["metadata"]["key-format"], format);
     }
 }

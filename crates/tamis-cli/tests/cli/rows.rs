@@ -176,32 +176,38 @@ fn plain_keys_are_digested() {
              f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7\n",
         ),
     ] {
-        dir.write("list", hashes);
-        let build = "build list -o f --fpr 1e-9 --key-format hex --force";
-        dir.run(build).success();
-        let plain = dir.read("f");
-        dir.run(&format!("{build} --digest {digest}")).success();
-        assert!(dir.read("f") == plain, "{digest}");
-        // The plain key is printed.
-        let ask = format!("query f --digest {digest}");
-        let run = dir.run(&format!("{ask} -k hunter2 -k hunter3"));
-        assert_eq!(run.success().text(), "hunter2\n", "{digest}");
-        dir.write("passwords", "password\r\nhunter3\nhunter2");
-        let run = dir.run(&format!("{ask} passwords"));
-        assert_eq!(run.success().text(), "password\r\nhunter2\n");
-        dir.write("users", "ann,password\nbob,secret\n");
-        let run = dir.run(&format!("{ask} users -f 2"));
-        assert_eq!(run.success().text(), "ann,password\n");
-        // Digests print their whole line.
-        let run = dir.run("query f list --key-format hex");
-        assert_eq!(run.success().text(), hashes);
-        // Plain keys and their digests are the same keys.
-        dir.run(&format!(
+        for remembered in [false, true] {
+            dir.write("list", hashes);
+            let build = "build list -o f --fpr 1e-9 --key-format hex --force";
+            dir.run(build).success();
+            // The plain key is printed. A filter that was built with the option
+            // remembers it.
+            let ask = if remembered {
+                dir.run(&format!("{build} --digest {digest}")).success();
+                "query f".to_owned()
+            } else {
+                format!("query f --digest {digest}")
+            };
+            let run = dir.run(&format!("{ask} -k hunter2 -k hunter3"));
+            assert_eq!(run.success().text(), "hunter2\n", "{digest}");
+            dir.write("passwords", "password\r\nhunter3\nhunter2");
+            let run = dir.run(&format!("{ask} passwords"));
+            assert_eq!(run.success().text(), "password\r\nhunter2\n");
+            dir.write("users", "ann,password\nbob,secret\n");
+            let run = dir.run(&format!("{ask} users -f 2"));
+            assert_eq!(run.success().text(), "ann,password\n");
+            // Digests print their whole line.
+            let run = dir.run("query f list --key-format hex");
+            assert_eq!(run.success().text(), hashes);
+            // Plain keys and their digests are the same keys.
+            dir.run(&format!("{build} --digest {digest}")).success();
+            dir.run(&format!(
             "build -k password -k hunter2 -o g --fpr 1e-9 --digest {digest} \
              --force"
         ))
         .success();
-        assert!(dir.read("g") == dir.read("f"), "{digest}");
+            assert!(dir.read("g") == dir.read("f"), "{digest}");
+        }
     }
     dir.write("list", "5BAA61E4C9B93F3F0682250B6CF8331B\n");
     let build = "build list -o new --fpr 0.01 --key-format hex --digest sha1";
@@ -244,10 +250,14 @@ fn query_has_the_options_of_grep() {
     assert_eq!(with(&["-cHm2"]), "one:2\ntwo:1\nnone:0\n");
     dir.run("query f one -m 0").no_match();
     dir.run("query f one -n --json").status(2);
-    dir.run("query f -n -k 1 --key-format u64le").status(2);
+    dir.run("build -k 1 --key-format u64le -o u --fpr 1e-9").success();
+    let message = dir.refused("query u -n -k 1");
+    assert!(message.contains("-n and -H need rows of text"), "{message}");
     // A fault after the last row that counts is not reached.
     dir.write("hex", "6170706c65\nx\n");
-    dir.run("query f hex --key-format hex -m 1").success();
+    dir.run("build -k 6170706c65 --key-format hex -o h --fpr 1e-9").success();
+    dir.run("query h hex -m 1").success();
+    dir.run("query h hex").status(2);
     // NUL, as find -print0 writes it.
     let run = dir.feed("query f -0 -n", b"pear\0a\nb\0apple");
     assert_eq!(run.success().text(), "1:pear\x003:apple\0");

@@ -246,8 +246,18 @@ pub(crate) fn agree(report: &Value, info: &Value) {
     }
 }
 
-/// File written by the library after inserting the keys one by one.
+/// File written by the library after inserting the lines one by one.
 pub(crate) fn expected<K: AsRef<[u8]>>(
+    kind: &str,
+    keys: &[K],
+    fpr: f64,
+) -> Vec<u8> {
+    expected_in("lines", kind, keys, fpr)
+}
+
+/// File written by the library after inserting keys of a format.
+pub(crate) fn expected_in<K: AsRef<[u8]>>(
+    format: &str,
     kind: &str,
     keys: &[K],
     fpr: f64,
@@ -269,5 +279,6 @@ pub(crate) fn expected<K: AsRef<[u8]>>(
     for key in keys {
         filter.insert(key.as_ref());
     }
+    filter.set_metadata("key-format", format).unwrap();
     filter.to_bytes()
 }

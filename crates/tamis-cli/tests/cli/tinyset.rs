@@ -145,15 +145,19 @@ fn one_occurrence_is_removed_at_a_time() {
         (&report["removed"], &report["absent"]),
         (&1.into(), &2.into())
     );
-    // Other key formats, and standard input.
-    dir.run("add f --key-format hex -k 61ff").success();
-    let run = dir.feed("remove f --key-format hex --json", b"61ff\n");
-    assert_eq!(run.json()["removed"], 1);
-    dir.run("add f --key-format u64le -k 7").success();
-    let run = dir
-        .feed("remove f --key-format u64le --json", &[7, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(run.json()["removed"], 1);
     assert_eq!(dir.info("f")["items"], 0);
+    // Other key formats, and standard input.
+    let seven = 7u64.to_le_bytes();
+    for (format, key, bytes) in
+        [("hex", "61ff", &b"61ff\n"[..]), ("u64le", "7", &seven)]
+    {
+        let build = format!("build -o {format} {settings}");
+        dir.feed(&format!("{build} --key-format {format}"), b"").success();
+        dir.run(&format!("add {format} -k {key}")).success();
+        let run = dir.feed(&format!("remove {format} --json"), bytes);
+        assert_eq!(run.json()["removed"], 1);
+        assert_eq!(dir.info(format)["items"], 0);
+    }
 }
 
 #[test]

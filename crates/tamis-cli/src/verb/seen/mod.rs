@@ -10,6 +10,7 @@ use tamis::{AnyFilter, FileLock, Kind, Prefer, Size, TinySet, Window};
 
 use super::{KeysOnFilter, WaitArgs, parse_fpr, parse_items};
 use crate::failure::{Exit, Failure, Result};
+use crate::keys::{KeyInput, StoredFormat};
 use crate::report::{count, print_json};
 use memory::{Losses, Memory};
 
@@ -110,8 +111,7 @@ struct SeenCounts {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let input = self.target.keys.open()?;
-        let (mut lock, mut memory) = self.begin()?;
+        let (mut lock, mut memory, input) = self.begin()?;
         let failed =
             |error: tamis::Error| Failure::file(&self.target.filter, &error);
         let hasher = *memory.hasher();
@@ -185,18 +185,27 @@ impl Args {
     }
 
     /// Locks the file and loads it; creates it if there is none.
-    fn begin(&self) -> Result<(FileLock, Memory)> {
+    fn begin(&self) -> Result<(FileLock, Memory, KeyInput)> {
         let path = &self.target.filter;
         let failed = |error: tamis::Error| Failure::file(path, &error);
         let mut lock =
             FileLock::acquire_within(path, self.wait.wait).map_err(failed)?;
-        let memory = match path.exists() {
-            true => Memory::load(&mut lock).map_err(failed)?,
+        let (memory, input) = match path.exists() {
+            true => {
+                let memory = Memory::load(&mut lock).map_err(failed)?;
+                let input = match &memory {
+                    Memory::All(filter) => self.target.open_keys(filter)?,
+                    // Windows have no metadata.
+                    Memory::Recent(_) => self.target.keys.open_new()?,
+                };
+                (memory, input)
+            }
             false => {
-                let memory = self.create()?;
+                let input = self.target.keys.open_new()?;
+                let memory = self.create(input.format())?;
                 // Fails before keys are read if the file cannot be written.
                 memory.save(&mut lock).map_err(failed)?;
-                memory
+                (memory, input)
             }
         };
         match (self.window, memory.window()) {
@@ -212,11 +221,11 @@ impl Args {
                     path.display()
                 )))
             }
-            _ => Ok((lock, memory)),
+            _ => Ok((lock, memory, input)),
         }
     }
 
-    fn create(&self) -> Result<Memory> {
+    fn create(&self, format: StoredFormat) -> Result<Memory> {
         if let Some(window) = self.window {
             let builder = TinySet::builder().items(window).fpr(self.fpr);
             return Ok(Memory::Recent(Window::new(builder)?));
@@ -230,7 +239,9 @@ impl Args {
         };
         let kind = Kind::recommended(Size::Fpr(self.fpr), 512, Prefer::Space)?;
         let builder = AnyFilter::builder(kind).items(items).fpr(self.fpr);
-        Ok(Memory::All(builder.build()?))
+        let mut filter = builder.build()?;
+        format.store(&mut filter)?;
+        Ok(Memory::All(filter))
     }
 }
 
