@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Success,
     /// Status 1: no key selected or removed, or damage found.
     Negative,
+    /// Status 2, after the message was printed.
+    Failure,
 }
 
 impl Exit {
@@ -33,6 +35,16 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self::Message(message.to_string())
+    }
+
+    /// Prints the message, after which a verb goes on with its next file. A
+    /// closed standard output ends it.
+    pub(crate) fn continue_after(self) -> Result<Exit> {
+        if matches!(self, Self::PipeClosed) {
+            return Err(self);
+        }
+        self.print();
+        Ok(Exit::Failure)
     }
 
     /// Prints the message to stderr; a closed stderr is ignored.

@@ -1,15 +1,17 @@
 //! `tamis`: build, query and inspect filters from the shell.
 
 mod failure;
+mod fullness;
 mod identity;
 mod keys;
 mod progress;
 mod report;
 mod verb;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::{Exit, Failure};
 
@@ -44,9 +46,9 @@ struct Cli {
 enum Verb {
     Build(verb::build::Args),
     Query(verb::query::Args),
+    Seen(verb::seen::Args),
     Add(verb::add::Args),
     Remove(verb::remove::Args),
-    Seen(verb::seen::Args),
     Merge(verb::merge::Args),
     Fold(verb::fold::Args),
     Grow(verb::grow::Args),
@@ -54,26 +56,19 @@ enum Verb {
     Verify(verb::verify::Args),
     Plan(verb::plan::Args),
     Theory(verb::theory::Args),
+    Completions(verb::completions::Args),
+    Man(verb::man::Args),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
-        Verb::Build(args) => args.run(),
-        Verb::Query(args) => args.run(),
-        Verb::Add(args) => args.run(),
-        Verb::Remove(args) => args.run(),
-        Verb::Seen(args) => args.run(),
-        Verb::Merge(args) => args.run(),
-        Verb::Fold(args) => args.run(),
-        Verb::Grow(args) => args.run(),
-        Verb::Info(args) => args.run(),
-        Verb::Verify(args) => args.run(),
-        Verb::Plan(args) => args.run(),
-        Verb::Theory(args) => args.run(),
+    let result = match Cli::try_parse() {
+        Ok(cli) => run(cli.verb),
+        Err(message) => print(&message),
     };
     match result {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Negative) => ExitCode::from(1),
+        Ok(Exit::Failure) => ExitCode::from(2),
         // A reader such as `head` may close the pipe early: not an error.
         Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -81,4 +76,34 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn run(verb: Verb) -> failure::Result<Exit> {
+    match verb {
+        Verb::Build(args) => args.run(),
+        Verb::Query(args) => args.run(),
+        Verb::Seen(args) => args.run(),
+        Verb::Add(args) => args.run(),
+        Verb::Remove(args) => args.run(),
+        Verb::Merge(args) => args.run(),
+        Verb::Fold(args) => args.run(),
+        Verb::Grow(args) => args.run(),
+        Verb::Info(args) => args.run(),
+        Verb::Verify(args) => args.run(),
+        Verb::Plan(args) => args.run(),
+        Verb::Theory(args) => args.run(),
+        Verb::Completions(args) => args.run(Cli::command()),
+        Verb::Man(args) => args.run(Cli::command()),
+    }
+}
+
+/// Prints an error in the arguments to stderr, or the help text to stdout.
+fn print(message: &clap::Error) -> failure::Result<Exit> {
+    let printed = message.print();
+    if message.use_stderr() {
+        return Ok(Exit::Failure);
+    }
+    printed?;
+    io::stdout().flush()?;
+    Ok(Exit::Success)
 }

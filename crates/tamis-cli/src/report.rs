@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 use tamis::inspect::{self, LoadHistogram, Parameter};
-use tamis::{FORMAT_VERSION, Stats};
+use tamis::{AnyFilter, FORMAT_VERSION, HashId, KeyHasher, Stats, Window};
 
 use crate::failure::{Result, printable};
 
@@ -17,20 +18,58 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
+/// Output format of a report on a filter that the verb writes.
+#[derive(clap::Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    format: JsonArgs,
+
+    /// Print no report and no hints
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+}
+
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportForm {
+    Table,
+    Json,
+    Silent,
+}
+
+impl From<&JsonArgs> for ReportForm {
+    fn from(args: &JsonArgs) -> Self {
+        if args.json { Self::Json } else { Self::Table }
+    }
+}
+
+impl ReportArgs {
+    pub(crate) fn form(&self) -> ReportForm {
+        match self.quiet {
+            true => ReportForm::Silent,
+            false => ReportForm::from(&self.format),
+        }
+    }
+}
+
 /// Report on a filter: the fields of `info --json`.
 #[derive(Serialize)]
 pub(crate) struct FilterReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     kind: &'static str,
     format_version: u16,
     hash: &'static str,
-    seed: String,
-    items: u64,
-    estimated_items: f64,
+    /// `None` if it is secret. Text: JSON readers round numbers above 2^53,
+    /// and a SipHash key has 128 bits.
+    seed: Option<String>,
+    pub(crate) items: u64,
+    pub(crate) estimated_items: f64,
     design_items: u64,
     bits_per_key: Option<f64>,
     bytes: u64,
-    expected_fpr: f64,
-    design_fpr: f64,
+    pub(crate) expected_fpr: f64,
+    pub(crate) design_fpr: f64,
     reads_hit: f64,
     reads_miss: f64,
     saturated_blocks: u64,
@@ -42,7 +81,35 @@ pub(crate) struct FilterReport {
 }
 
 impl FilterReport {
-    pub(crate) fn new<D: AsRef<[u8]>>(filter: &tamis::AnyFilter<D>) -> Self {
+    pub(crate) fn new<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Self {
+        let parameters = inspect::parameters(filter)
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), json(value)))
+            .collect();
+        let metadata = filter.metadata().ok().map(|metadata| {
+            let entries = metadata.iter();
+            entries.map(|(name, value)| (name.into(), value.into())).collect()
+        });
+        let stats = filter.stats();
+        Self {
+            metadata,
+            ..Self::from_parts(&stats, filter.hasher(), parameters)
+        }
+    }
+
+    /// Report on both generations of a window.
+    pub(crate) fn of_window(window: &Window) -> Self {
+        let [young, _] = window.generations();
+        let mut parameters = serde_json::Map::new();
+        parameters.insert("window".into(), young.capacity().into());
+        Self::from_parts(&window.stats(), window.hasher(), parameters)
+    }
+
+    fn from_parts(
+        stats: &Stats,
+        hasher: &KeyHasher,
+        parameters: serde_json::Map<String, serde_json::Value>,
+    ) -> Self {
         let Stats {
             kind,
             items,
@@ -57,19 +124,14 @@ impl FilterReport {
             saturated_blocks,
             over_design,
             ..
-        } = filter.stats();
-        let hasher = filter.hasher();
-        let parameters = inspect::parameters(filter)
-            .into_iter()
-            .map(|(name, value)| (name.to_string(), json(value)))
-            .collect();
+        } = *stats;
+        let secret = hasher.id() == HashId::SipHash13;
         Self {
+            file: None,
             kind: kind.name(),
             format_version: FORMAT_VERSION,
             hash: hasher.id().name(),
-            // Text: JSON readers round numbers above 2^53, and a SipHash key
-            // has 128 bits.
-            seed: format!("{:#x}", hasher.seed()),
+            seed: (!secret).then(|| seed(hasher)),
             items,
             estimated_items,
             design_items,
@@ -82,25 +144,51 @@ impl FilterReport {
             saturated_blocks,
             over_design,
             parameters,
-            metadata: filter.metadata().ok().map(|metadata| {
-                let entries = metadata.iter();
-                entries
-                    .map(|(name, value)| (name.into(), value.into()))
-                    .collect()
-            }),
+            metadata: Some(BTreeMap::new()),
         }
     }
 
-    /// Prints the report as JSON or as a table.
-    pub(crate) fn print(&self, json: bool) -> Result<()> {
-        if json {
-            return print_json(self);
+    /// Adds the name of the file to JSON.
+    pub(crate) fn with_file(self, path: &Path) -> Self {
+        Self { file: Some(path.display().to_string()), ..self }
+    }
+
+    /// Shows the key of a keyed hash.
+    pub(crate) fn with_key(self, hasher: &KeyHasher) -> Self {
+        Self { seed: Some(seed(hasher)), ..self }
+    }
+
+    /// Prints the report as JSON, followed by the fields of `more`, or as a
+    /// table.
+    pub(crate) fn print_with(
+        &self,
+        form: ReportForm,
+        more: &impl Serialize,
+    ) -> Result<()> {
+        match form {
+            ReportForm::Json => self.print_json_with(more),
+            form => self.print(form),
         }
+    }
+
+    pub(crate) fn print(&self, form: ReportForm) -> Result<()> {
+        match form {
+            ReportForm::Table => self.print_table(),
+            ReportForm::Json => print_json(self),
+            ReportForm::Silent => Ok(()),
+        }
+    }
+
+    fn print_table(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let fullness = if self.over_design { "  OVER DESIGN" } else { "" };
         let bits = self
             .bits_per_key
             .map_or_else(|| "-".into(), |bits| format!("{bits:.3}"));
+        let seed = match &self.seed {
+            Some(seed) => format!("seed {seed}"),
+            None => "key hidden (info --show-key)".into(),
+        };
         let rows = [
             ("kind", self.kind.to_string()),
             ("keys", format!("{}{fullness}", count(self.items))),
@@ -121,7 +209,7 @@ impl FilterReport {
                 ),
             ),
             ("settings", self.settings()),
-            ("hash", format!("{}, seed {}", self.hash, self.seed)),
+            ("hash", format!("{}, {seed}", self.hash)),
             ("format", format!("version {}", self.format_version)),
         ];
         for (name, value) in rows {
@@ -149,8 +237,8 @@ impl FilterReport {
                 wrap(
                     &format!(
                         "This filter holds more keys than its design: build \
-                         it again with --items {} or more.",
-                        self.estimated_items.round()
+                         it again with --items {}.",
+                        self.items
                     ),
                     0,
                     0
@@ -160,8 +248,7 @@ impl FilterReport {
         Ok(())
     }
 
-    /// Prints the report as JSON, followed by the fields of `more`.
-    pub(crate) fn print_json_with(&self, more: &impl Serialize) -> Result<()> {
+    fn print_json_with(&self, more: &impl Serialize) -> Result<()> {
         #[derive(Serialize)]
         struct Combined<'a, T> {
             #[serde(flatten)]
@@ -170,6 +257,34 @@ impl FilterReport {
             more: &'a T,
         }
         print_json(&Combined { report: self, more })
+    }
+
+    /// Whether every repeat of a key is stored.
+    pub(crate) fn stores_repeats(&self) -> bool {
+        let stores = |name| self.parameters.get(name) == Some(&true.into());
+        stores("removable") || stores("repeats")
+    }
+
+    /// Rates now and as designed, if the filter is over its design and has
+    /// more false positives than planned.
+    pub(crate) fn excess(&self) -> Option<String> {
+        if !self.over_design || self.expected_fpr <= self.design_fpr {
+            return None;
+        }
+        let reason = match self.items > self.design_items {
+            true => {
+                format!("over its design of {} keys", count(self.design_items))
+            }
+            false => format!(
+                "{} blocks match every key",
+                count(self.saturated_blocks)
+            ),
+        };
+        Some(format!(
+            "{reason}: {} false positives instead of {}",
+            short_rate(self.expected_fpr),
+            short_rate(self.design_fpr)
+        ))
     }
 
     fn settings(&self) -> String {
@@ -182,6 +297,10 @@ impl FilterReport {
             .collect();
         parts.join(", ")
     }
+}
+
+fn seed(hasher: &KeyHasher) -> String {
+    format!("{:#x}", hasher.seed())
 }
 
 /// Writes one row of a table, wrapped at words.

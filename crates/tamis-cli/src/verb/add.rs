@@ -2,14 +2,15 @@
 
 use super::{FileUpdate, KeysOnFilter, ThreadArgs, WaitArgs, insert_all};
 use crate::failure::{Exit, Result};
-use crate::report::{FilterReport, JsonArgs};
+use crate::fullness::{StrictArgs, cure, hint_nearly_full};
+use crate::report::{FilterReport, ReportArgs, ReportForm};
 
 /// Add keys to a filter
 ///
 /// The file is replaced atomically after the last key; after an error it is
 /// unchanged. While another `add`, `remove` or `grow` changes the file, this
-/// one waits: no key is lost. The report shows whether the filter is over its
-/// design.
+/// one waits: no key is lost. A filter that is over its design is a warning, or
+/// an error with --strict.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -22,7 +23,10 @@ pub(crate) struct Args {
     wait: WaitArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    strict: StrictArgs,
+
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 impl Args {
@@ -31,8 +35,13 @@ impl Args {
         let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
         let input = self.target.open_keys(&filter)?;
         insert_all(&mut filter, input.feed("adding"), &self.threads)?;
+        let report = FilterReport::new(&filter);
+        self.strict.check(path, &report, || cure(&filter, &report))?;
         update.save(&filter)?;
-        FilterReport::new(&filter).print(self.format.json)?;
+        report.print(self.report.form())?;
+        if self.report.form() != ReportForm::Silent {
+            hint_nearly_full(path, &filter, report.estimated_items);
+        }
         Ok(Exit::Success)
     }
 }

@@ -11,9 +11,10 @@ use tamis::{
 use super::default_kind::{Prefer, default_kind};
 use super::{BlockArgs, OutputArgs, SizeArgs, ThreadArgs, parse_items};
 use crate::failure::{Exit, Failure, Result};
+use crate::fullness::{StrictArgs, hint_repeats};
 use crate::keys::{KeyArgs, KeyInput, parse_bytes};
 use crate::progress::{Extent, Progress, Work};
-use crate::report::{FilterReport, JsonArgs, count, size};
+use crate::report::{FilterReport, ReportArgs, ReportForm, count, size};
 
 /// Build a filter from a list of keys
 ///
@@ -83,7 +84,10 @@ pub(crate) struct Args {
     threads: ThreadArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    strict: StrictArgs,
+
+    #[command(flatten)]
+    report: ReportArgs,
 
     // Last: a help heading applies to all arguments after it.
     #[command(flatten)]
@@ -195,12 +199,17 @@ struct TinySetArgs {
 }
 
 impl TinySetArgs {
+    /// True if an option is given, which selects the kind.
+    fn is_given(&self) -> bool {
+        let Self { removable, levels, repeats } = *self;
+        removable || levels.is_some() || repeats
+    }
+
     /// Refuses options that have no effect on `kind`.
     fn check(&self, kind: Option<Kind>) -> Result<()> {
         let refuse = |why: &str| Err(Failure::new(why));
-        let Self { removable, levels, repeats } = *self;
-        let some = removable || levels.is_some() || repeats;
-        if some && kind != Some(Kind::TinySet) {
+        let Self { removable, levels, .. } = *self;
+        if self.is_given() && kind.is_some_and(|kind| kind != Kind::TinySet) {
             return refuse(
                 "--removable, --levels and --repeats need --kind tinyset",
             );
@@ -366,11 +375,18 @@ impl BalancedArgs {
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check(&[])?;
+        let form = self.output.form(&self.report)?;
         if self.keys.contain(&self.output.output) {
             return Err(self.output.is_input());
         }
         self.balanced.check(self.kind)?;
         self.tinyset.check(self.kind)?;
+        if self.tinyset.is_given() && self.prefer == Some(Prefer::Speed) {
+            return Err(Failure::new(
+                "--prefer speed selects blocked, which has no --removable, \
+                 --levels or --repeats (omit one of them)",
+            ));
+        }
         let hasher = self.hasher()?;
         let empty = self.empty_filters(hasher)?;
         // Invalid settings fail here, before the keys are read.
@@ -387,8 +403,15 @@ impl Args {
             None => self.build_from_spool(&hasher, empty, &input)?,
         };
         store(&mut filter, &input, &metadata)?;
+        let report = FilterReport::new(&filter);
+        self.strict.check(self.output.path(), &report, || {
+            format!("build it again with --items {}", report.items)
+        })?;
         self.output.write(&filter)?;
-        FilterReport::new(&filter).print(self.format.json)?;
+        report.print(form)?;
+        if self.items.is_none() && form != ReportForm::Silent {
+            hint_repeats(&filter, &report);
+        }
         Ok(Exit::Success)
     }
 
@@ -412,6 +435,9 @@ impl Args {
     fn kind(&self, block_bits: u32) -> Result<Kind> {
         if let Some(kind) = self.kind {
             return Ok(kind);
+        }
+        if self.tinyset.is_given() {
+            return Ok(Kind::TinySet);
         }
         let prefer = self.prefer.unwrap_or(Prefer::Space);
         Ok(default_kind(&self.size, block_bits, prefer)?)

@@ -6,7 +6,7 @@ use tamis::{AnyFilter, inspect};
 
 use super::{Forecast, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
-use crate::report::JsonArgs;
+use crate::report::{FilterReport, ReportArgs};
 
 /// Halve a filter that is larger than needed
 ///
@@ -23,12 +23,13 @@ pub(crate) struct Args {
     output: OutputArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    report: ReportArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check([&self.filter])?;
+        let form = self.output.form(&self.report)?;
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
         let filter = load(&self.filter)?;
         let predicted = match &filter {
@@ -37,9 +38,10 @@ impl Args {
             }
             _ => None,
         };
-        let forecast = Forecast::print(predicted, self.format.json)?;
+        let forecast = Forecast::print(predicted, form)?;
         let folded = filter.halved().map_err(failed)?;
         self.output.write(&folded)?;
-        forecast.print_report(&folded, self.format.json)
+        FilterReport::new(&folded).print_with(form, &forecast)?;
+        Ok(Exit::Success)
     }
 }

@@ -6,7 +6,8 @@ use tamis::{AnyFilter, inspect};
 
 use super::{FileUpdate, Forecast, OutputArgs, WaitArgs, load};
 use crate::failure::{Exit, Failure, Result};
-use crate::report::JsonArgs;
+use crate::fullness::warn;
+use crate::report::{FilterReport, ReportArgs, ReportForm, short_rate};
 
 /// Double the capacity of a filter
 ///
@@ -33,40 +34,59 @@ pub(crate) struct Args {
     wait: WaitArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    report: ReportArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let (forecast, grown) = match self.output.clone() {
+        let form = self.report.form();
+        let (form, forecast, grown) = match self.output.clone() {
             Some(output) => {
                 let output = OutputArgs { output, force: self.force };
                 output.check([&self.filter])?;
-                let (forecast, grown) = self.grow(&load(&self.filter)?)?;
+                let form = output.form(&self.report)?;
+                let (forecast, grown) =
+                    self.grow(&load(&self.filter)?, form)?;
                 output.write(&grown)?;
-                (forecast, grown)
+                (form, forecast, grown)
             }
             None => {
                 let (update, filter) =
                     FileUpdate::begin(&self.filter, &self.wait)?;
-                let (forecast, grown) = self.grow(&filter)?;
+                let (forecast, grown) = self.grow(&filter, form)?;
                 update.save(&grown)?;
-                (forecast, grown)
+                (form, forecast, grown)
             }
         };
-        forecast.print_report(&grown, self.format.json)
+        FilterReport::new(&grown).print_with(form, &forecast)?;
+        Ok(Exit::Success)
     }
 
     /// Prints the forecast, then doubles the filter.
-    fn grow(&self, filter: &AnyFilter) -> Result<(Forecast, AnyFilter)> {
-        let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
+    fn grow(
+        &self,
+        filter: &AnyFilter,
+        form: ReportForm,
+    ) -> Result<(Forecast, AnyFilter)> {
+        let path = &self.filter;
+        let failed = |error: tamis::Error| Failure::file(path, &error);
         let predicted = match filter {
             AnyFilter::TinySet(filter) => {
                 Some(inspect::grown_fpr(filter).map_err(failed)?)
             }
             _ => None,
         };
-        let forecast = Forecast::print(predicted, self.format.json)?;
-        Ok((forecast, filter.doubled().map_err(failed)?))
+        let forecast = Forecast::print(predicted, form)?;
+        let grown = filter.doubled().map_err(failed)?;
+        if let Some(rate) = predicted.filter(|&fpr| fpr > grown.design_fpr()) {
+            warn(&format!(
+                "warning: {}: growing does not lower the rate of {}: build it \
+                 again with --items {}",
+                path.display(),
+                short_rate(rate),
+                filter.len()
+            ));
+        }
+        Ok((forecast, grown))
     }
 }

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, Error, Mapped, inspect};
+use tamis::inspect::Parameter;
+use tamis::{AnyFilter, Error, HashId, Mapped, inspect};
 
 use super::{Forecast, OutputArgs, load, open};
 use crate::failure::{Exit, Failure, Result};
+use crate::fullness::StrictArgs;
 use crate::keys::StoredFormat;
-use crate::report::JsonArgs;
+use crate::report::{FilterReport, ReportArgs};
 
 /// Merge filters of equal kind, size and seed
 ///
@@ -28,13 +30,16 @@ pub(crate) struct Args {
     output: OutputArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    strict: StrictArgs,
+
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         self.output.check(&self.filters)?;
-        let json = self.format.json;
+        let form = self.output.form(&self.report)?;
         let Some((first, others)) = self.filters.split_first() else {
             return Err(Failure::new("expected at least one filter"));
         };
@@ -53,13 +58,13 @@ impl Args {
             for path in others {
                 let part = part(path)?;
                 check(path, &part)?;
-                filter
-                    .merge_from(&part)
-                    .map_err(|error| failure(first, path, &error))?;
+                filter.merge_from(&part).map_err(|error| {
+                    self.failure(&filter, &part, path, &error)
+                })?;
             }
             let part = part(last)?;
             check(last, &part)?;
-            let failed = |error| failure(first, last, &error);
+            let failed = |error| self.failure(&filter, &part, last, &error);
             let fpr = match (&filter, &part) {
                 (AnyFilter::TinySet(ours), AnyFilter::TinySet(theirs)) => {
                     let fpr = inspect::merged_fpr(ours, theirs);
@@ -67,15 +72,99 @@ impl Args {
                 }
                 _ => None,
             };
-            forecast = Forecast::print(fpr, json)?;
-            filter.merge_from(&part).map_err(failed)?;
+            forecast = Forecast::print(fpr, form)?;
+            filter
+                .merge_from(&part)
+                .map_err(|error| self.failure(&filter, &part, last, &error))?;
         }
         if format != own_format {
             format.store(&mut filter)?;
         }
+        let report = FilterReport::new(&filter);
+        self.strict.check(self.output.path(), &report, || {
+            format!("build every part with --items {}", report.items)
+        })?;
         self.output.write(&filter)?;
-        forecast.print_report(&filter, json)
+        report.print_with(form, &forecast)?;
+        Ok(Exit::Success)
     }
+
+    /// Error of merging `part` at `path`, with the cure of the setting that
+    /// differs.
+    fn failure(
+        &self,
+        filter: &AnyFilter,
+        part: &AnyFilter<Mapped>,
+        path: &Path,
+        error: &Error,
+    ) -> Failure {
+        let hint = match error {
+            Error::Mismatch { field, .. } => {
+                format!(" ({})", self.cure(field, filter, part))
+            }
+            _ => String::new(),
+        };
+        let first = self.filters.first().map_or(path, PathBuf::as_path);
+        Failure::new(format_args!(
+            "{} and {}: {error}{hint}",
+            first.display(),
+            path.display()
+        ))
+    }
+
+    fn cure(
+        &self,
+        field: &str,
+        filter: &AnyFilter,
+        part: &AnyFilter<Mapped>,
+    ) -> String {
+        match field {
+            "kind" => "build both with the same --kind".into(),
+            "hash" => "build both with the same --hash and --seed".into(),
+            "seed" if filter.hasher().id() == HashId::SipHash13 => {
+                "siphash draws a random key for each filter: build all with \
+                 the --seed that `tamis info --show-key` prints for one"
+                    .into()
+            }
+            "seed" => format!(
+                "--seed {:#x} and {:#x}: build both with the same one",
+                filter.hasher().seed(),
+                part.hasher().seed()
+            ),
+            "blocks" if block_bits(filter) != block_bits(part) => {
+                "build both with the same --block-bytes".into()
+            }
+            "blocks" if filter.capacity() != part.capacity() => format!(
+                "build every part with --items {}, enough for the keys of all",
+                self.all_items()
+            ),
+            "block bits" => "build both with the same --block-bytes".into(),
+            "elastic form" => {
+                "build both with --removable, or none; `tamis grow` both \
+                 equally often"
+                    .into()
+            }
+            "removable mode" => "build both with --removable, or none".into(),
+            "repeats" => "build both with --repeats, or none".into(),
+            // Numbers that the rate or the memory decides, such as probes.
+            _ => "build both with the same --fpr or --bits-per-key".into(),
+        }
+    }
+
+    /// Smallest design for the keys of all parts together, and no smaller
+    /// than that of any part.
+    fn all_items(&self) -> u64 {
+        let parts = || self.filters.iter().flat_map(AnyFilter::open);
+        let keys = parts().map(|part| part.len()).sum();
+        let designs = parts().map(|part| part.capacity());
+        designs.fold(keys, u64::max)
+    }
+}
+
+fn block_bits<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Option<Parameter> {
+    let parameters = inspect::parameters(filter).into_iter();
+    let mut bits = parameters.filter(|(name, _)| *name == "block_bits");
+    bits.next().map(|(_, value)| value)
 }
 
 fn part(path: &Path) -> Result<AnyFilter<Mapped>> {
@@ -90,14 +179,4 @@ fn conflict(first: &Path, other: &Path, reason: &str) -> Failure {
         first.display(),
         other.display()
     ))
-}
-
-fn failure(first: &Path, other: &Path, error: &Error) -> Failure {
-    let hint = match error {
-        Error::Mismatch { .. } => {
-            " (build both with the same settings, --items and --seed)"
-        }
-        _ => "",
-    };
-    conflict(first, other, &format!("{error}{hint}"))
 }

@@ -2,10 +2,12 @@
 
 pub(crate) mod add;
 pub(crate) mod build;
+pub(crate) mod completions;
 mod default_kind;
 pub(crate) mod fold;
 pub(crate) mod grow;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod query;
@@ -14,20 +16,21 @@ pub(crate) mod seen;
 pub(crate) mod theory;
 pub(crate) mod verify;
 
+use std::io::IsTerminal as _;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::Serialize;
-use tamis::{AnyFilter, FileLock, Mapped};
+use tamis::{AnyFilter, FileLock, Mapped, Window};
 use tamis_theory::Prediction;
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Failure, Result};
 use crate::identity::FileIdentity;
 use crate::keys::{Feed, KeyArgs, KeyChunk, KeyInput};
 use crate::progress;
-use crate::report::{self, FilterReport};
+use crate::report::{self, ReportArgs, ReportForm};
 
 /// Filter and keys of a verb that queries or changes a filter.
 #[derive(clap::Args)]
@@ -53,7 +56,7 @@ impl KeysOnFilter {
 /// Output file of a verb that writes a new filter.
 #[derive(clap::Args)]
 pub(crate) struct OutputArgs {
-    /// Filter to write
+    /// Filter to write, `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -70,6 +73,15 @@ impl OutputArgs {
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
         let path = &self.output;
+        if self.is_stdout() {
+            return match std::io::stdout().is_terminal() {
+                true => Err(Failure::new(
+                    "-: a filter is not written to a terminal (redirect \
+                     standard output)",
+                )),
+                false => Ok(()),
+            };
+        }
         let output = FileIdentity::of(path);
         let is_output = |input: &PathBuf| FileIdentity::of(input) == output;
         if output.is_some() && inputs.into_iter().any(is_output) {
@@ -101,7 +113,34 @@ impl OutputArgs {
     }
 
     pub(crate) fn write(&self, filter: &AnyFilter) -> Result<()> {
+        if self.is_stdout() {
+            let mut out = std::io::stdout().lock();
+            return filter.write_to(&mut out).map_err(|error| match error {
+                tamis::Error::Io(error) => Failure::from(error),
+                error => Failure::from(error),
+            });
+        }
         save(filter, &self.output, self.force)
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.output.as_os_str() == "-"
+    }
+
+    fn path(&self) -> &Path {
+        &self.output
+    }
+
+    /// Form of the report. Standard output may be the filter's.
+    fn form(&self, report: &ReportArgs) -> Result<ReportForm> {
+        match (self.is_stdout(), report.form()) {
+            (false, form) => Ok(form),
+            (true, ReportForm::Json) => Err(Failure::new(
+                "--json: standard output is for the filter (omit --json, or \
+                 choose another --output)",
+            )),
+            (true, _) => Ok(ReportForm::Silent),
+        }
     }
 }
 
@@ -114,7 +153,20 @@ fn save(filter: &AnyFilter, path: &Path, overwrite: bool) -> Result<()> {
 }
 
 fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
-    AnyFilter::open(path).map_err(|error| Failure::file(path, &error))
+    AnyFilter::open(path).map_err(|error| match Window::open(path) {
+        Ok(_) => Failure::new(format_args!(
+            "{}: a window of recent keys, which only `tamis seen`, info and \
+             verify read",
+            path.display()
+        )),
+        Err(_) => Failure::file(path, &error),
+    })
+}
+
+/// Prints a line to standard output.
+fn print_line(line: &str) -> Result<()> {
+    use std::io::Write as _;
+    Ok(writeln!(std::io::stdout(), "{line}")?)
 }
 
 /// Reads and verifies a filter to be changed. Saving an unverified filter
@@ -170,22 +222,12 @@ struct Forecast {
 impl Forecast {
     /// Prints the rate before the work starts. JSON output has it in the
     /// report instead.
-    fn print(predicted_fpr: Option<f64>, json: bool) -> Result<Self> {
-        if let (Some(fpr), false) = (predicted_fpr, json) {
+    fn print(predicted_fpr: Option<f64>, form: ReportForm) -> Result<Self> {
+        if let (Some(fpr), ReportForm::Table) = (predicted_fpr, form) {
             let value = format!("{} false positives", report::rate(fpr));
             report::row(&mut std::io::stdout().lock(), "predicted", &value)?;
         }
         Ok(Self { predicted_fpr })
-    }
-
-    /// Prints the report on the result.
-    fn print_report(&self, filter: &AnyFilter, json: bool) -> Result<Exit> {
-        let report = FilterReport::new(filter);
-        match json {
-            true => report.print_json_with(self)?,
-            false => report.print(false)?,
-        }
-        Ok(Exit::Success)
     }
 }
 

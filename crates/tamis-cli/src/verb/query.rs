@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::KeysOnFilter;
 use crate::failure::{Exit, Failure, Result};
+use crate::fullness::StrictArgs;
 use crate::keys::{KeyChunk, KeyInput};
 use crate::report::print_json;
 
@@ -20,6 +21,9 @@ use crate::report::print_json;
 pub(crate) struct Args {
     #[command(flatten)]
     target: KeysOnFilter,
+
+    #[command(flatten)]
+    strict: StrictArgs,
 
     /// Select the keys that are certainly not members
     #[arg(short = 'v', long)]
@@ -69,6 +73,7 @@ struct KeyCounts {
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         let filter = super::open(&self.target.filter)?;
+        self.strict.check_lookups(&self.target.filter, &filter)?;
         let input = self.target.open_keys(&filter)?;
         let list = !(self.count || self.quiet || self.json);
         if list && input.is_binary() && self.has_prefix() {

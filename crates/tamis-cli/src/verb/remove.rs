@@ -5,7 +5,7 @@ use tamis::AnyFilter;
 
 use super::{FileUpdate, KeysOnFilter, WaitArgs};
 use crate::failure::{Exit, Failure, Result};
-use crate::report::{FilterReport, JsonArgs, count, row};
+use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 
 /// Remove keys from a filter, one occurrence each
 ///
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     wait: WaitArgs,
 
     #[command(flatten)]
-    format: JsonArgs,
+    report: ReportArgs,
 }
 
 #[derive(Default, Serialize)]
@@ -80,13 +80,11 @@ impl Args {
         }
         feed.finish()?;
         update.save(&filter)?;
-        let report = FilterReport::new(&filter);
-        if self.format.json {
-            report.print_json_with(&counts)?;
-        } else {
+        let form = self.report.form();
+        if form == ReportForm::Table {
             counts.print()?;
-            report.print(false)?;
         }
+        FilterReport::new(&filter).print_with(form, &counts)?;
         Ok(Exit::success_if(counts.removed > 0))
     }
 }

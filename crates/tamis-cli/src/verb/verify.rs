@@ -1,34 +1,69 @@
 //! `tamis verify`.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tamis::Error;
+use serde::Serialize;
+use tamis::{AnyFilter, Error, Window};
 
 use crate::failure::{Exit, Failure, Result, printable};
+use crate::report::{JsonArgs, print_json};
 
-/// Read a whole filter and check its checksums
+/// Read whole filters and check their checksums
 ///
-/// Exit status: 0 if the filter is intact, 1 if it is damaged, 2 if it cannot
-/// be read or was written by a later version of tamis.
+/// Exit status: 0 if all filters are intact, 1 if one is damaged, 2 if one
+/// cannot be read or was written by a later version of tamis.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Filter to check
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
+    /// Filters to check
+    #[arg(value_name = "FILE", required = true)]
+    filters: Vec<PathBuf>,
+
+    /// Print nothing about intact filters
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
+    #[command(flatten)]
+    format: JsonArgs,
+}
+
+#[derive(Serialize)]
+struct Verdict {
+    file: String,
+    intact: bool,
+    /// `None` if the filter is damaged.
+    kind: Option<&'static str>,
+    /// Damage found.
+    damage: Option<String>,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let path = &self.filter;
-        let checked = tamis::AnyFilter::open(path)
-            .and_then(|filter| filter.verify().map(|()| filter.kind()));
-        match checked {
+        let mut exit = Exit::Success;
+        for path in &self.filters {
+            match self.verify(path) {
+                Ok(true) => {}
+                Ok(false) if exit == Exit::Success => exit = Exit::Negative,
+                Ok(false) => {}
+                Err(failure) => exit = failure.continue_after()?,
+            }
+        }
+        Ok(exit)
+    }
+
+    /// `true` if the filter is intact. Fails if that cannot be decided.
+    fn verify(&self, path: &Path) -> Result<bool> {
+        let file = path.display().to_string();
+        let checked = AnyFilter::open(path)
+            .and_then(|filter| filter.verify().map(|()| filter.kind().name()))
+            // Opening a window verifies it.
+            .or_else(|error| match Window::open(path) {
+                Ok(_) => Ok("window"),
+                Err(_) => Err(error),
+            });
+        let verdict = match checked {
             Ok(kind) => {
-                let mut out = std::io::stdout().lock();
-                let name = printable(&path.display().to_string());
-                writeln!(out, "{name}: intact ({kind})")?;
-                Ok(Exit::Success)
+                let kind = Some(kind);
+                Verdict { file, intact: true, kind, damage: None }
             }
             // Unreadable, or of a later version: damage cannot be decided.
             Err(
@@ -36,11 +71,21 @@ impl Args {
                 | Error::UnsupportedVersion { .. }
                 | Error::UnknownKind { .. }
                 | Error::UnknownHash { .. }),
-            ) => Err(Failure::file(path, &error)),
+            ) => return Err(Failure::file(path, &error)),
             Err(error) => {
-                Failure::file(path, &error).print();
-                Ok(Exit::Negative)
+                if !self.format.json {
+                    Failure::file(path, &error).print();
+                }
+                let damage = Some(error.to_string());
+                Verdict { file, intact: false, kind: None, damage }
             }
+        };
+        if self.format.json {
+            print_json(&verdict)?;
+        } else if let (Some(kind), false) = (verdict.kind, self.quiet) {
+            let file = printable(&verdict.file);
+            super::print_line(&format!("{file}: intact ({kind})"))?;
         }
+        Ok(verdict.intact)
     }
 }

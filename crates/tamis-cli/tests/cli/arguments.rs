@@ -170,8 +170,11 @@ fn missing_and_conflicting_arguments_are_refused() {
         "grow -o new",
         "grow good --force",
         "info",
-        "info good good",
+        "info",
+        "info --json -q good",
         "verify",
+        "verify --json -q good",
+        "add --json -q good -k a",
     ] {
         assert_invalid(&dir, arguments);
     }

@@ -26,7 +26,7 @@ fn every_design_works_in_every_verb() {
                 .success();
                 dir.run("verify f").success();
                 dir.run("query -v f first").no_match();
-                dir.run("add f second").success();
+                dir.run("add f second").done();
                 dir.run("query -v f first second").no_match();
                 let info = dir.info("f");
                 assert_eq!(info["kind"], "balanced", "{design}");
@@ -42,7 +42,7 @@ fn every_design_works_in_every_verb() {
                 // Adding stored keys changes no byte, with any number of
                 // threads.
                 let before = dir.read("f");
-                dir.run("add f first --threads 3").success();
+                dir.run("add f first --threads 3").done();
                 assert!(dir.read("f") == before, "{design}");
                 let merge = dir.refused("merge f f -o merged");
                 assert!(merge.contains("order of insertion"), "{merge}");

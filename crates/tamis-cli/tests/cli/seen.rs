@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{ProgramRun, TestDir, lines, number};
 
 /// Rate at which none of the keys of a test is lost.
-const NO_LOSS: &str = "--items 20000 --fpr 1e-9";
+const NO_LOSS: &str = "--items 50000 --fpr 1e-9";
 
 /// `count` keys, of which about 2 in 5 are the first of their kind.
 fn stream(stream: u64, count: u64) -> String {

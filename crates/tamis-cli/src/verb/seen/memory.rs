@@ -5,7 +5,7 @@ use tamis::{AnyFilter, FileLock, Filter, FilterMut, KeyHasher, Window};
 /// Keys seen: all of them, or the most recent ones.
 pub(super) enum Memory {
     All(AnyFilter),
-    Recent(Window),
+    Recent(Box<Window>),
 }
 
 /// Keys prefetched ahead of the one that is inserted.
@@ -16,7 +16,8 @@ impl Memory {
     pub(super) fn load(lock: &mut FileLock) -> tamis::Result<Self> {
         lock.load().map(Self::All).or_else(|error| {
             // The bytes of a window are those of two filters.
-            lock.load_window().map(Self::Recent).map_err(|_| error)
+            let window = lock.load_window().map_err(|_| error)?;
+            Ok(Self::Recent(Box::new(window)))
         })
     }
 
@@ -62,6 +63,7 @@ impl Memory {
                 });
             }
             Self::Recent(window) => {
+                let window = window.as_mut();
                 insert_each(window, hashes, new, Window::insert_hash);
             }
         }

@@ -10,8 +10,9 @@ use tamis::{AnyFilter, FileLock, Kind, Prefer, Size, TinySet, Window};
 
 use super::{KeysOnFilter, WaitArgs, parse_fpr, parse_items};
 use crate::failure::{Exit, Failure, Result};
+use crate::fullness::{StrictArgs, cure, hint_nearly_full, warn};
 use crate::keys::{KeyInput, StoredFormat};
-use crate::report::{count, print_json};
+use crate::report::{FilterReport, count, print_json};
 use memory::{Losses, Memory};
 
 /// Print the keys that are new, and remember them in a filter
@@ -176,6 +177,15 @@ impl Args {
         out.flush()?;
         drop(out);
         memory.save(&mut lock).map_err(failed)?;
+        if let Memory::All(filter) = &memory {
+            let path = &self.target.filter;
+            let report = FilterReport::new(filter);
+            let lenient = StrictArgs::default();
+            lenient.check(path, &report, || cure(filter, &report))?;
+            if !self.quiet {
+                hint_nearly_full(path, filter, report.estimated_items);
+            }
+        }
         if self.json {
             print_json(&counts)?;
         } else if !self.quiet {
@@ -228,7 +238,8 @@ impl Args {
     fn create(&self, format: StoredFormat) -> Result<Memory> {
         if let Some(window) = self.window {
             let builder = TinySet::builder().items(window).fpr(self.fpr);
-            return Ok(Memory::Recent(Window::new(builder)?));
+            let window = Window::new(builder)?;
+            return Ok(Memory::Recent(Box::new(window)));
         }
         let Some(items) = self.items else {
             return Err(Failure::new(format_args!(
@@ -252,12 +263,11 @@ impl SeenCounts {
             0.0..9.95 => format!("{expected_lost:.1}"),
             _ => count(expected_lost.round() as u64),
         };
-        let _ = writeln!(
-            std::io::stderr(),
-            "tamis: {} keys: {} new, {} repeats, about {lost} lost",
+        warn(&format!(
+            "{} keys: {} new, {} repeats, about {lost} lost",
             count(keys),
             count(new),
             count(repeats)
-        );
+        ));
     }
 }
