@@ -1,4 +1,4 @@
-//! Structures of other papers, as the seeds compare themselves with them.
+//! Structures that the papers behind tamis compare themselves with.
 //!
 //! They follow their papers and not the product: they are not tuned for
 //! speed, and have no format, no threads and no batches. All hold 64-bit
