@@ -124,6 +124,7 @@ fn slow() -> Result {
          -- --ignored",
     )
     .run()?;
+    Cargo::new("test --release -p tamis-cli --test cli -- --ignored").run()?;
     // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();
     let seed = now.map_err(|error| error.to_string())?.as_secs().to_string();

@@ -76,6 +76,10 @@ impl Failure {
             tamis::Error::NotFoldable { .. } => {
                 " (use it unfolded, or build it for more --items)"
             }
+            tamis::Error::Unsupported {
+                operation: "add keys in place",
+                ..
+            } => " (omit --in-place)",
             tamis::Error::Unsupported { operation: "remove", .. } => {
                 " (build it with --kind tinyset --removable)"
             }

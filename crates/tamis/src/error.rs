@@ -113,6 +113,9 @@ pub enum Error {
         /// The contradiction.
         why: &'static str,
     },
+    /// The bytes end with the journal of an update in place that was
+    /// interrupted. Open the file by its path.
+    Unfinished,
     /// Bytes have changed since they were written. Fetch or build the file
     /// again.
     Checksum {
@@ -212,6 +215,10 @@ impl fmt::Display for Error {
                 f,
                 "{found} bytes, but the filter ends after {expected}: pass \
                  its bytes alone"
+            ),
+            Self::Unfinished => f.write_str(
+                "the bytes end with the journal of an interrupted update in \
+                 place: open the file by its path",
             ),
             Self::Corrupt { field, why } => {
                 write!(f, "corrupt header: {field}: {why}")

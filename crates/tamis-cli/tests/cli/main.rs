@@ -9,6 +9,7 @@ mod compressed;
 mod damage;
 mod formats;
 mod fullness;
+mod in_place;
 mod lifecycle;
 mod merge_fold;
 mod output;

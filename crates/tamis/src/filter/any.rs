@@ -111,6 +111,16 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         each!(self, filter => filter.envelope_mut())
     }
 
+    /// Inserts keys into a copy of the blocks.
+    #[cfg(feature = "std")]
+    pub(super) fn insert_into(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> Result<super::in_place::Inserted> {
+        each!(self, filter => filter.insert_into(blocks, hashes))
+    }
+
     /// The kind of filter.
     ///
     /// ```

@@ -1,6 +1,7 @@
 //! The engine of the Bloom kinds: bits in blocks. A [`Layout`] maps a key to
 //! the bits that it sets.
 
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 
 use tamis_theory::Prediction;
@@ -259,6 +260,36 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
     #[inline(always)]
     fn blocks(&self) -> &[u8] {
         self.envelope.blocks()
+    }
+
+    /// Inserts keys into a copy of the blocks.
+    #[cfg(feature = "std")]
+    pub(super) fn insert_into(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> super::in_place::Inserted {
+        let range = BlocksMut { first: 0, bytes: blocks };
+        let range = BitRange { blocks: range, part: None };
+        self.fns.insert_batch(&self.layout, range, hashes);
+        let geometry = self.geometry();
+        let place = |hash: u64, part: u32| {
+            by_size!(self.layout, BYTES => {
+                let (block, _) = self.layout.part::<BYTES>(hash, part);
+                let start = block as usize * BYTES;
+                start..start + BYTES
+            })
+        };
+        let parts = 0..self.layout.parts();
+        let touched = hashes.iter().flat_map(|&hash| {
+            parts.clone().map(move |part| place(hash, part))
+        });
+        let added = hashes.len() as u64;
+        super::in_place::Inserted {
+            items: self.envelope.counts.items.saturating_add(added),
+            geometry: geometry.encode(),
+            touched: touched.collect(),
+        }
     }
 
     /// The standard error of the estimated number of different keys, at the

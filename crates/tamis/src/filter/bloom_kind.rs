@@ -137,6 +137,15 @@ macro_rules! bloom_kind {
                 &mut self.0.envelope
             }
 
+            #[cfg(feature = "std")]
+            pub(super) fn insert_into(
+                &self,
+                blocks: &mut [u8],
+                hashes: &[u64],
+            ) -> $crate::Result<$crate::filter::in_place::Inserted> {
+                Ok(self.0.insert_into(blocks, hashes))
+            }
+
             /// Copies the filter into memory of its own, where it can be
             /// changed.
             ///

@@ -10,6 +10,8 @@ mod bloom_kind;
 mod builder;
 mod embedded;
 mod envelope;
+#[cfg(feature = "std")]
+mod in_place;
 mod methods;
 mod recommend;
 #[cfg(feature = "std")]

@@ -1,14 +1,16 @@
 //! Changes of filter files that other processes change too.
 
+use alloc::borrow::Cow;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{AnyFilter, Window};
+use super::{AnyFilter, Window, in_place};
 use crate::error::{Error, Result};
 use crate::format::{
     Mapped, Overwrite, Persist as _, WAIT, WriterLock, resolve,
 };
+use crate::key::{Key, KeyHasher};
 
 /// Changes a filter file: reads and verifies it, passes the filter to
 /// `change`, and replaces the file by the result.
@@ -90,6 +92,8 @@ pub struct FileLock {
     /// Held until drop.
     _lock: WriterLock,
     path: PathBuf,
+    /// Limit on the time to wait for readers.
+    wait: Duration,
     /// The file as loaded or saved.
     version: Option<Version>,
 }
@@ -135,7 +139,7 @@ impl FileLock {
     ) -> Result<Self> {
         let path = resolve(path.as_ref())?;
         let _lock = WriterLock::acquire(&path, wait)?;
-        Ok(Self { _lock, path, version: None })
+        Ok(Self { _lock, path, wait, version: None })
     }
 
     /// Reads and verifies the filter. An unverified filter that is changed
@@ -228,6 +232,76 @@ impl FileLock {
         replace(&self.path)?;
         self.version = Version::of(&self.path);
         Ok(())
+    }
+}
+
+impl FileLock {
+    /// Inserts keys into the file itself, without reading or writing the
+    /// rest of it: the cost depends on the number of keys. Each key takes up
+    /// to 4 KiB of memory per block that it changes, and 8 KiB of reading
+    /// and writing.
+    ///
+    /// The change is atomic, even if the process is killed or the machine
+    /// stops: it is first written to a journal at the end of the file.
+    ///
+    /// Waits for readers that have mapped the file, for as long as the lock
+    /// was waited for: no reader sees a block change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if a reader has the file open for longer,
+    /// [`Error::Checksum`] if a part of the file that changes is damaged,
+    /// [`Error::Unsupported`] for the compact form and for a balanced filter
+    /// whose overflow list would grow, [`Error::Io`] if the file cannot be
+    /// written or the file system has no locks.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, FileLock, TinySet};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let builder = TinySet::builder().items(1_000_000).fpr(0.01);
+    /// builder.build()?.save(&path)?;
+    ///
+    /// FileLock::acquire(&path)?.insert_batch_in_place(&["apple", "pear"])?;
+    /// assert!(AnyFilter::open(&path)?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_batch_in_place<K: Key>(&mut self, keys: &[K]) -> Result<()> {
+        self.insert_in_place(|hasher| {
+            keys.iter().map(|key| hasher.hash(key)).collect()
+        })
+    }
+
+    /// [`insert_batch_in_place`](Self::insert_batch_in_place) by hash.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert_batch_in_place`](Self::insert_batch_in_place).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Bloom, FileLock};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// Bloom::builder().items(9).fpr(0.1).build()?.save(&path)?;
+    /// let mut lock = FileLock::acquire(&path)?;
+    /// lock.insert_hash_batch_in_place(&[1 << 60])?;
+    /// assert!(AnyFilter::open(&path)?.contains_hash(1 << 60));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_hash_batch_in_place(
+        &mut self,
+        hashes: &[u64],
+    ) -> Result<()> {
+        self.insert_in_place(|_| Cow::Borrowed(hashes))
+    }
+
+    fn insert_in_place<'a>(
+        &mut self,
+        hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
+    ) -> Result<()> {
+        // The version stays that of a filter loaded before, which lacks the
+        // keys: `save` refuses it.
+        in_place::insert(&self.path, self.wait, hash)
     }
 }
 

@@ -32,7 +32,7 @@ const NIBBLE_HEADS: u8 = 16;
 
 /// Whether `image` begins as a compact one.
 #[inline]
-pub(super) fn is_compact(image: &[u8]) -> bool {
+pub(crate) fn is_compact(image: &[u8]) -> bool {
     image.starts_with(&COMPACT_MAGIC)
         && image.get(2).is_none_or(|version| VERSIONS.contains(version))
 }

@@ -1,11 +1,15 @@
 //! Memory maps of files.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::image_len;
+use super::journal::{self, Pending};
+use super::lock::{Access, WAIT, is_at, retry, try_lock};
 use super::writer::irregular;
 use crate::error::{Error, Result};
 
@@ -13,10 +17,15 @@ use crate::error::{Error, Result};
 /// same for a kilobyte and for 100 GB, and processes share the pages. Clones
 /// share the map.
 ///
-/// The file must not be truncated or rewritten in place while it is mapped:
-/// an access behind a new end is a signal (`SIGBUS`), not an error. `save`
-/// does neither; it replaces the directory entry, and mapped readers keep
-/// the old content.
+/// The file must not be truncated or rewritten in place by other programs
+/// while it is mapped: an access behind a new end is a signal (`SIGBUS`), not
+/// an error. `save` does neither; it replaces the directory entry, and mapped
+/// readers keep the old content.
+///
+/// A map by path holds a shared lock of the file, without an open file on
+/// Linux. [`FileLock::insert_in_place`](crate::FileLock::insert_in_place)
+/// waits until all these maps are dropped. Maps of regions and of open files
+/// hold no lock: the file may have locks of another program.
 ///
 /// ```no_run
 /// use tamis::{Blocked, Mapped};
@@ -30,20 +39,75 @@ use crate::error::{Error, Result};
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Mapped(Arc<memmap2::Mmap>);
+pub struct Mapped {
+    map: Arc<memmap2::Mmap>,
+    /// Holds the lock. Linux maps keep the open file, and so its lock, until
+    /// they end; elsewhere a closed file has no lock.
+    #[cfg(not(target_os = "linux"))]
+    _locked: Option<Arc<File>>,
+}
 
 impl Mapped {
     /// Maps the whole file at `path`.
     ///
+    /// Waits, up to a minute, while another process updates the file in
+    /// place. An update that was interrupted is part of the map if it was
+    /// recorded completely, and otherwise not.
+    ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the file cannot be opened or mapped.
+    /// [`Error::Io`] if the file cannot be opened or mapped, [`Error::Busy`]
+    /// if an update takes longer.
     ///
     /// ```
     /// assert!(tamis::Mapped::open("no such file").is_err());
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_file(&open_regular(path.as_ref())?)
+        let file = open_regular(path.as_ref())?;
+        retry("a writer", WAIT, || match try_lock(&file, Access::Shared) {
+            Ok(true) => Ok(Some(())),
+            Ok(false) => Ok(None),
+            // A file system without locks has no updates in place.
+            Err(_) => Ok(Some(())),
+        })?;
+        let mapped = Self::from_file(&file)?;
+        let mapped = match image_len(&mapped) {
+            Ok(bytes) if bytes == mapped.len() as u64 => mapped,
+            _ => match Pending::find(&file)? {
+                Some(pending) => Self::replayed(&file, &pending)?,
+                None => mapped,
+            },
+        };
+        Ok(mapped.with_lock(file))
+    }
+
+    /// Maps an image with the changes of its journal.
+    fn replayed(file: &File, pending: &Pending) -> Result<Self> {
+        let mut map = PrivateMap::new(file, pending.image_bytes)?;
+        for (offset, bytes) in pending.changes()? {
+            // Inside the image, which is a slice.
+            map[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(Self::of(map.0.make_read_only()?))
+    }
+
+    fn of(map: memmap2::Mmap) -> Self {
+        Self {
+            map: Arc::new(map),
+            #[cfg(not(target_os = "linux"))]
+            _locked: None,
+        }
+    }
+
+    /// Keeps the lock of an open file until the map is dropped.
+    fn with_lock(self, file: File) -> Self {
+        #[cfg(target_os = "linux")]
+        drop(file);
+        Self {
+            #[cfg(not(target_os = "linux"))]
+            _locked: Some(Arc::new(file)),
+            ..self
+        }
     }
 
     /// Maps `len` bytes of the file at `path`, from byte `offset` on.
@@ -120,14 +184,68 @@ impl Mapped {
     fn map(file: &File, offset: u64, len: usize) -> Result<Self> {
         let mut options = memmap2::MmapOptions::new();
         options.offset(offset).len(len);
-        // SAFETY: the map is read-only and nothing in this crate writes to a
-        // file in place. The caller ensures that no process truncates or
-        // rewrites the file while it is mapped, as the documentation of
-        // `Mapped` requires. Bytes that change nevertheless change answers
-        // alone: every byte pattern is a valid `u8`, and no offset is read
-        // from the map without a check against its length.
+        // SAFETY: the map is read-only. This crate writes to a file in place
+        // with an exclusive lock only, and `open` holds a shared one. The
+        // caller ensures that no other process truncates or rewrites the
+        // file while it is mapped, as the documentation of `Mapped`
+        // requires. Bytes that change nevertheless change answers alone:
+        // every byte pattern is a valid `u8`, and no offset is read from the
+        // map without a check against its length.
         let map = unsafe { options.map(file) }?;
-        Ok(Self(Arc::new(map)))
+        Ok(Self::of(map))
+    }
+}
+
+/// A map of a file whose changes stay private: a page that is written to is
+/// copied first.
+pub(crate) struct PrivateMap(memmap2::MmapMut);
+
+impl PrivateMap {
+    /// Maps the first `bytes` bytes of a file.
+    #[expect(unsafe_code, reason = "a memory map is a promise about a file")]
+    pub(crate) fn new(file: &File, bytes: u64) -> Result<Self> {
+        let mut options = memmap2::MmapOptions::new();
+        options.len(usize::try_from(bytes).unwrap_or(usize::MAX));
+        // Few pages are written to, and the file may exceed the memory.
+        options.no_reserve_swap();
+        // SAFETY: as in `Mapped::map`; the pages that are written to are
+        // private.
+        Ok(Self(unsafe { options.map_copy(file) }?))
+    }
+}
+
+impl Deref for PrivateMap {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for PrivateMap {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// A file without other readers or writers, for a change in place.
+pub(crate) struct ExclusiveFile(pub(crate) File);
+
+impl ExclusiveFile {
+    /// Opens the file and waits at most `wait` for its readers. Finishes an
+    /// update that was interrupted.
+    pub(crate) fn open(path: &Path, wait: Duration) -> Result<Self> {
+        regular(path.metadata()?)?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        retry("a reader", wait, || {
+            let locked = try_lock(&file, Access::Exclusive)?;
+            Ok(locked.then_some(()))
+        })?;
+        if !is_at(&file, path)? {
+            return Err(Error::Replaced);
+        }
+        journal::settle(&file)?;
+        Ok(Self(file))
     }
 }
 
@@ -149,7 +267,7 @@ fn regular(metadata: Metadata) -> Result<Metadata> {
 impl AsRef<[u8]> for Mapped {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.map
     }
 }
 
@@ -158,6 +276,6 @@ impl Deref for Mapped {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0
+        &self.map
     }
 }

@@ -539,7 +539,19 @@ pub(super) fn check_length(expected: u64, image: &[u8]) -> Result<()> {
     let found = image.len() as u64;
     match found == expected {
         true => Ok(()),
-        false => Err(Error::Length { expected, found }),
+        false => Err(wrong_length(expected, image)),
+    }
+}
+
+/// First bytes of the journal that can follow an image in a file.
+pub(super) const JOURNAL_START: [u8; 8] = *b"\x89TAMIJ\r\n";
+
+#[cold]
+fn wrong_length(expected: u64, image: &[u8]) -> Error {
+    let end = usize::try_from(expected).ok();
+    match end.and_then(|end| image.get(end..)) {
+        Some(rest) if rest.starts_with(&JOURNAL_START) => Error::Unfinished,
+        _ => Error::Length { expected, found: image.len() as u64 },
     }
 }
 

@@ -273,7 +273,11 @@ pub(crate) fn verify(image: &[u8], range: Range<u64>) -> Result<()> {
 }
 
 /// Compares the checksum of a part.
-fn check(part: &'static str, found: u64, expected: u64) -> Result<()> {
+pub(super) fn check(
+    part: &'static str,
+    found: u64,
+    expected: u64,
+) -> Result<()> {
     match found == expected {
         true => Ok(()),
         false => Err(Error::Checksum { part, expected, found }),

@@ -10,13 +10,21 @@ mod file;
 mod header;
 mod image;
 #[cfg(feature = "std")]
+mod journal;
+#[cfg(feature = "std")]
 mod lock;
 mod metadata;
+#[cfg(feature = "std")]
+mod patch;
 #[cfg(feature = "std")]
 mod writer;
 
 #[cfg(feature = "std")]
+pub(crate) use compact::is_compact;
+#[cfg(feature = "std")]
 pub use file::Mapped;
+#[cfg(feature = "std")]
+pub(crate) use file::{ExclusiveFile, PrivateMap};
 pub(crate) use header::{Counts, GeometryBytes, Reader};
 pub use header::{Header, image_len};
 pub(crate) use image::{
@@ -25,6 +33,8 @@ pub(crate) use image::{
 #[cfg(feature = "std")]
 pub(crate) use lock::{WAIT, WriterLock};
 pub use metadata::Metadata;
+#[cfg(feature = "std")]
+pub(crate) use patch::patch;
 #[cfg(feature = "std")]
 pub(crate) use writer::{Overwrite, replace, resolve};
 

@@ -360,7 +360,8 @@ fn exists() -> Error {
     Error::Io(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

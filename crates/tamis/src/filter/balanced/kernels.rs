@@ -106,7 +106,11 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn place(&self, hash: u64, choice: u32) -> core::ops::Range<usize> {
+    pub(super) fn place(
+        &self,
+        hash: u64,
+        choice: u32,
+    ) -> core::ops::Range<usize> {
         let block = self.proposals.block(hash, choice) as usize;
         let start = block * self.block_bytes;
         start..start + self.block_bytes

@@ -277,6 +277,42 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         })
     }
 
+    /// Inserts keys into a copy of the blocks. Fails for a key of the
+    /// overflow list, which has no room in the file.
+    #[cfg(feature = "std")]
+    pub(super) fn insert_into(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> Result<super::in_place::Inserted> {
+        let mut list = OverflowList::from_sorted(self.list().sorted);
+        let mut tally = self.tally;
+        let site = Site {
+            blocks,
+            list: &mut list,
+            tally: &mut tally,
+            distinct: false,
+        };
+        self.fns.insert_batch(&self.engine, site, hashes);
+        let is_listing = self.shape.overflow == Overflow::List;
+        if is_listing && tally.refused != self.tally.refused {
+            return Err(super::unsupported(
+                Kind::Balanced.name(),
+                super::in_place::OPERATION,
+                "its overflow list would grow; replace the file instead",
+            ));
+        }
+        let choices = 0..self.shape.choices();
+        let touched = hashes.iter().flat_map(|&hash| {
+            choices.clone().map(move |choice| self.engine.place(hash, choice))
+        });
+        Ok(super::in_place::Inserted {
+            items: tally.items(),
+            geometry: self.shape.encode(&tally),
+            touched: touched.collect(),
+        })
+    }
+
     pub(super) fn envelope(&self) -> &Envelope<D> {
         &self.envelope
     }

@@ -326,6 +326,59 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         }
     }
 
+    /// Inserts keys into a copy of the blocks.
+    #[cfg(feature = "std")]
+    pub(super) fn insert_into(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> Result<super::in_place::Inserted> {
+        let geometry = &self.core.geometry;
+        let store = BlocksMut { first: 0, bytes: &mut *blocks };
+        self.fns.insert_batch(&self.core, store, hashes);
+        let mut touched: Vec<u64> = hashes
+            .iter()
+            .map(|&hash| address(hash, geometry.blocks).0)
+            .collect();
+        if geometry.second > 0 {
+            touched.sort_unstable();
+            touched.dedup();
+            let spilled: Vec<u64> = touched
+                .iter()
+                .flat_map(|&block| {
+                    let bytes = &blocks[geometry.place(block)];
+                    let state = DecodedBlock::read_or_saturated(
+                        &geometry.shape,
+                        bytes,
+                    );
+                    let spilled = match state {
+                        DecodedBlock::Holding(contents) => Some(contents),
+                        DecodedBlock::Saturated => None,
+                    };
+                    let chains = 0..self.chains();
+                    chains
+                        .filter(move |&chain| {
+                            let contents = spilled.as_ref();
+                            contents.is_some_and(|it| it.has_spilled(chain))
+                        })
+                        .map(move |chain| {
+                            geometry.second_address(block, chain).0
+                        })
+                })
+                .collect();
+            touched.extend(spilled);
+        }
+        let added = hashes.len() as u64;
+        Ok(super::in_place::Inserted {
+            items: self.envelope.counts.items.saturating_add(added),
+            geometry: geometry.encode(),
+            touched: touched
+                .into_iter()
+                .map(|block| geometry.place(block))
+                .collect(),
+        })
+    }
+
     fn state(&self, block: u64) -> DecodedBlock {
         let bytes = &self.blocks()[self.core.geometry.place(block)];
         DecodedBlock::read_or_saturated(&self.shape_of(block), bytes)

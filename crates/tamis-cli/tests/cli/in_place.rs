@@ -1,0 +1,310 @@
+//! `add --in-place`: the bytes of a replacement, whatever interrupts it.
+#![cfg(unix)]
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tamis::AnyFilter;
+
+use crate::support::{KINDS, ProgramRun, TestDir, lines, number};
+
+#[test]
+fn add_in_place_writes_the_bytes_of_add() {
+    let dir = TestDir::in_memory();
+    for kind in KINDS.into_iter().chain(["balanced"]) {
+        let build = format!(
+            "build -k first -o f --force --items 200000 --fpr 0.01 --kind \
+             {kind}"
+        );
+        dir.run(&build).success();
+        fs::copy(dir.path("f"), dir.path("g")).unwrap();
+        for (stream, count) in [(1, 1), (2, 30_000), (1, 1), (3, 100)] {
+            dir.write("keys", lines(stream, count));
+            dir.run("add f keys").success();
+            let report = dir.run("add --in-place g keys --json").json();
+            assert_eq!(report["added"], count);
+            assert_eq!(report["items"], dir.info("f")["items"]);
+            assert_eq!(report["design_items"], 200_000);
+            assert!(dir.read("f") == dir.read("g"), "{kind} {stream}");
+        }
+        let run = dir.run("add --in-place g -k more");
+        assert!(run.success().text().starts_with("added "), "{run:?}");
+    }
+    dir.only(&["f", "g", "keys"]);
+}
+
+#[test]
+fn add_in_place_refuses_what_it_cannot_do() {
+    let dir = TestDir::new();
+    let listing = "--kind balanced --scheme multilevel --overflow list";
+    dir.write("keys", lines(1, 1000));
+    dir.run(&format!("build keys -o f --bits-per-key 10 {listing}")).success();
+    dir.write("more", lines(2, 1000));
+    let message = dir.refused("add --in-place f more");
+    assert!(message.contains("overflow list"), "{message}");
+    assert!(message.contains("omit --in-place"), "{message}");
+    dir.refused("add --in-place f missing");
+    dir.refused("add --in-place f -k 123 --key-format hex");
+    dir.refused("add --in-place missing -k a");
+    dir.refused("add --in-place keys -k a");
+    dir.run("add --in-place f -k a --threads 2").status(2);
+    dir.run("add f more").success();
+}
+
+/// A reader that has the file mapped excludes changes of its blocks, and no
+/// other.
+#[test]
+fn add_in_place_waits_for_readers() {
+    let dir = TestDir::new();
+    dir.run("build -k apple -o f --fpr 1e-9 --items 100").success();
+    let reader = AnyFilter::open(dir.path("f")).unwrap();
+    let message = dir.refused("add --in-place f -k pear --wait 0.05");
+    assert!(message.contains("a reader is using"), "{message}");
+    dir.run("add f -k pear").success();
+    assert!(!reader.contains("pear"), "an old map");
+    // The new file has no reader.
+    dir.run("add --in-place f -k plum --wait 0").success();
+    let reader = AnyFilter::open(dir.path("f")).unwrap();
+    thread::scope(|scope| {
+        let add = || dir.run("add --in-place f -k quince");
+        let add = scope.spawn(add);
+        thread::sleep(Duration::from_millis(100));
+        assert!(!add.is_finished() && !reader.contains("quince"));
+        drop(reader);
+        add.join().unwrap().success();
+    });
+    for key in ["apple", "pear", "plum", "quince"] {
+        dir.run(&format!("query -q f -k {key}")).success();
+    }
+}
+
+/// Changes in place beside replacements, removals of locks, and readers.
+#[test]
+fn add_in_place_beside_other_writers() {
+    let dir = TestDir::in_memory();
+    dir.run(
+        "build -k 0 -o f --items 2000 --fpr 0.0001 --kind tinyset --removable",
+    )
+    .success();
+    thread::scope(|scope| {
+        for i in 0..4 {
+            let dir = &dir;
+            scope.spawn(move || {
+                for j in 0..25 {
+                    let command = match (i, j) {
+                        (3, 10 | 20) => "grow f".into(),
+                        (3, _) => format!("add f -k {i}.{j}"),
+                        _ => format!("add --in-place f -k {i}.{j}"),
+                    };
+                    dir.run(&command).success();
+                    dir.run("verify f").success();
+                }
+            });
+        }
+    });
+    let keys = (0..4).flat_map(|i| (0..25).map(move |j| (i, j)));
+    let keys = keys.filter(|key| !matches!(key, (3, 10 | 20)));
+    let keys: String = keys.map(|(i, j)| format!("{i}.{j}\n")).collect();
+    dir.write("keys", &keys);
+    dir.run("query -v f keys").no_match();
+    assert_eq!(dir.info("f")["items"], 1 + 98);
+    dir.only(&["f", "keys"]);
+}
+
+/// Kills `add --in-place` at `runs` moments. After each, the filter is intact
+/// and has the keys of all completed runs, and all keys of this run or none.
+fn kill_at_random_moments(runs: u64) {
+    const KEYS: u64 = 300;
+    let dir = TestDir::new();
+    dir.run("build -k first -o f --fpr 1e-6 --items 300000 --kind tinyset")
+        .success();
+    let path = dir.path("f");
+    let image = path.metadata().unwrap().len();
+    let begin = Instant::now();
+    dir.run("add --in-place f -k second").success();
+    let usual = begin.elapsed().as_micros() as u64;
+    let mut done: Vec<u64> = Vec::new();
+    let (mut killed, mut pending, mut kept) = (0, 0, 0);
+    for run in 0..runs {
+        dir.write("keys", lines(run, KEYS));
+        let mut command = dir.command("add --in-place f keys");
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let random = number(1 << 15, run);
+        if run % 2 == 0 {
+            let delay = random % (usual + usual / 2);
+            thread::sleep(Duration::from_micros(delay));
+        } else {
+            // From the first byte of the journal on.
+            let length = || path.metadata().unwrap().len();
+            while length() == image && child.try_wait().unwrap().is_none() {}
+            thread::sleep(Duration::from_micros(random % (usual / 4 + 1)));
+        }
+        child.kill().unwrap();
+        let is_done = child.wait().unwrap().success();
+        pending += u64::from(path.metadata().unwrap().len() > image);
+        let filter = AnyFilter::open(&path).unwrap();
+        filter.verify().unwrap();
+        let found = |run| {
+            let lines = lines(run, KEYS);
+            lines.lines().filter(|&key| filter.contains(key)).count() as u64
+        };
+        match (is_done, found(run)) {
+            (true, KEYS) => done.push(run),
+            (false, KEYS) => {
+                killed += 1;
+                kept += 1;
+                done.push(run);
+            }
+            // At most one false positive.
+            (false, 0 | 1) => killed += 1,
+            other => panic!("run {run}: {other:?}"),
+        }
+        // All of them every now and then, and the last ones always.
+        let recent = if run % 50 == 49 { done.len() } else { 5 };
+        for &run in done.iter().rev().take(recent) {
+            assert_eq!(found(run), KEYS, "run {run}");
+        }
+        assert_eq!(filter.len(), 2 + KEYS * done.len() as u64);
+    }
+    eprintln!(
+        "{runs} runs: {killed} killed, {kept} of them after the change, \
+         {pending} with a journal left"
+    );
+    assert!(killed > runs / 4 && pending > 0, "{killed} {pending}");
+    dir.run("add --in-place f -k last").success();
+    assert_eq!(path.metadata().unwrap().len(), image);
+    dir.run("verify f").success();
+    dir.only(&["f", "keys"]);
+}
+
+#[test]
+fn killed_additions_in_place_leave_all_keys_or_none() {
+    kill_at_random_moments(60);
+}
+
+#[test]
+#[ignore = "slow tier"]
+fn a_thousand_killed_additions_in_place() {
+    kill_at_random_moments(1000);
+}
+
+/// A limit on the file's length stops the journal, by a signal.
+#[test]
+fn a_limit_on_the_length_of_files_leaves_the_filter_as_it_was() {
+    let dir = TestDir::new();
+    dir.run("build -k first -o f --fpr 0.01 --items 300000").success();
+    dir.write("keys", lines(1, 20_000));
+    let before = dir.read("f");
+    for more in [0, 1, 100] {
+        let blocks = before.len().div_ceil(1024) + more;
+        let program = env!("CARGO_BIN_EXE_tamis");
+        let limited = format!(
+            "ulimit -c 0; ulimit -f {blocks}; exec {program} add --in-place f \
+             keys"
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &limited]).current_dir(dir.path(""));
+        let end = shell.stderr(Stdio::null()).status().unwrap();
+        assert!(!end.success());
+        // The beginning of a journal may be left behind the image.
+        assert!(dir.read("f").starts_with(&before), "{more}");
+        dir.run("verify f").success();
+        dir.run("query -q f -k first").success();
+    }
+    dir.run("add --in-place f keys").success();
+    dir.run("query -v f keys").no_match();
+    assert_eq!(dir.read("f").len(), before.len());
+    dir.only(&["f", "keys"]);
+}
+
+/// Needs the right to mount a small file system.
+#[test]
+fn a_full_disk_leaves_the_filter_as_it_was() {
+    let dir = TestDir::new();
+    let disk = dir.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=600k", "tamis-test"])
+        .arg(&disk)
+        .stderr(Stdio::null())
+        .status();
+    if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: cannot mount a file system");
+        return;
+    }
+    dir.run("build -k first -o disk/f --fpr 0.01 --items 400000").success();
+    dir.write("keys", lines(1, 20_000));
+    let before = dir.read("disk/f");
+    let check = || {
+        let run = dir.run("add --in-place disk/f keys").refused();
+        assert!(run.contains("No space left"), "{run}");
+        assert!(dir.read("disk/f") == before);
+        // A replacement needs the room for all of it.
+        dir.run("add disk/f -k pear").refused();
+        assert!(dir.read("disk/f") == before);
+        dir.run("add --in-place disk/f -k pear").success();
+        dir.run("verify disk/f").success();
+        dir.run("query -q disk/f -k pear").success();
+        assert_eq!(fs::read_dir(&disk).unwrap().count(), 1);
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+    let unmount = Command::new("umount").arg(&disk).status();
+    assert!(unmount.unwrap().success());
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// A file that cannot be written is read all the same, with the change that
+/// its journal has.
+#[test]
+fn readers_of_an_interrupted_update_need_no_permission_to_write() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::process::CommandExt as _;
+    let dir = TestDir::new();
+    dir.run("build -k first -o f --fpr 1e-9 --items 1000").success();
+    let path = dir.path("f");
+    let before = dir.read("f");
+    dir.run("add --in-place f -k second").success();
+    let after = dir.read("f");
+    // The journal as the program writes it, with the whole image as record.
+    let hasher = tamis::KeyHasher::default();
+    let hash = |bytes: &[u8]| hasher.hash(bytes).to_le_bytes();
+    let words = |words: [u64; 2]| words.map(u64::to_le_bytes).concat();
+    let image = before.len() as u64;
+    let len = 32 + 16 + image + 24;
+    let mut journal = b"\x89TAMIJ\r\n".to_vec();
+    journal.extend(words([image, len]));
+    journal.extend(hash(&journal));
+    journal.extend(words([0, image]));
+    journal.extend(&after);
+    journal.extend(hash(&journal));
+    journal.extend(len.to_le_bytes());
+    journal.extend(b"\x89TAMIE\r\n");
+    let file = [&before[..], &journal].concat();
+    fs::write(&path, &file).unwrap();
+    let set_mode = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(&path, 0o444);
+    set_mode(&dir.path(""), 0o755);
+    for arguments in ["query -q f -k second", "verify f", "info f"] {
+        let mut command = dir.command(arguments);
+        if path.metadata().unwrap().uid() == 0 {
+            command.uid(65_534);
+        }
+        ProgramRun::new(&mut command, None).success();
+    }
+    assert!(dir.read("f") == file, "readers do not write");
+    dir.run("add f -k third").success();
+    dir.run("query -q f -k second").success();
+    fs::write(&path, &file).unwrap();
+    dir.run("add --in-place f -k third").success();
+    for key in ["first", "second", "third"] {
+        dir.run(&format!("query -q f -k {key}")).success();
+    }
+    dir.run("verify f").success();
+    assert_eq!(dir.read("f").len(), before.len());
+}
