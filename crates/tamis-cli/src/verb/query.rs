@@ -17,6 +17,9 @@ use crate::report::print_json;
 /// print their whole row, after the header of the table if there is one. The
 /// options follow grep, except that file names are printed only with -H. Exit
 /// status: 0 if a key was selected, 1 if none was, 2 on error.
+///
+/// The filter is mapped into memory. tamis replaces files and never shortens
+/// them; a program that truncates one ends its readers with SIGBUS.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

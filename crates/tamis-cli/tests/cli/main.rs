@@ -6,6 +6,7 @@
 mod arguments;
 mod balanced;
 mod compressed;
+mod cookbook;
 mod damage;
 mod formats;
 mod fullness;

@@ -4,7 +4,7 @@ use tamis::{AnyFilter, FileLock, Filter, FilterMut, KeyHasher, Window};
 
 /// Keys seen: all of them, or the most recent ones.
 pub(super) enum Memory {
-    All(AnyFilter),
+    All(Box<AnyFilter>),
     Recent(Box<Window>),
 }
 
@@ -14,7 +14,7 @@ const AHEAD: usize = 16;
 impl Memory {
     /// Reads and verifies the locked file.
     pub(super) fn load(lock: &mut FileLock) -> tamis::Result<Self> {
-        lock.load().map(Self::All).or_else(|error| {
+        lock.load().map(Box::new).map(Self::All).or_else(|error| {
             // The bytes of a window are those of two filters.
             let window = lock.load_window().map_err(|_| error)?;
             Ok(Self::Recent(Box::new(window)))
@@ -43,7 +43,7 @@ impl Memory {
     /// The filter that new keys are inserted into.
     fn young(&self) -> &dyn Filter {
         match self {
-            Self::All(filter) => filter,
+            Self::All(filter) => filter.as_ref(),
             Self::Recent(window) => window.generations()[0],
         }
     }
@@ -53,6 +53,7 @@ impl Memory {
     fn insert(&mut self, hashes: &[u64], new: &mut Vec<bool>) {
         match self {
             Self::All(filter) => {
+                let filter = filter.as_mut();
                 insert_each(filter, hashes, new, |filter, hash| {
                     // The filter would count the insertion of a repeat.
                     let absent = !filter.contains_hash(hash);

@@ -252,7 +252,7 @@ impl Args {
         let builder = AnyFilter::builder(kind).items(items).fpr(self.fpr);
         let mut filter = builder.build()?;
         format.store(&mut filter)?;
-        Ok(Memory::All(filter))
+        Ok(Memory::All(Box::new(filter)))
     }
 }
 
