@@ -78,8 +78,9 @@ fn levels_hold_the_predicted_number_of_keys() {
             for i in 0..KEYS {
                 table.insert(key(8, trial * KEYS + i), ()).unwrap();
             }
-            for (seen, level) in seen.iter_mut().zip(table.stats().levels) {
-                seen.push(level.items as u64);
+            let levels = table.stats().level_items;
+            for (seen, items) in seen.iter_mut().zip(levels) {
+                seen.push(items as u64);
             }
         }
         for (seen, predicted) in seen.iter().zip(predicted.level_items()) {
@@ -286,8 +287,7 @@ fn steady_levels(
         assert_eq!(table.insert(new, ()), Ok(None));
         if step >= SETTLING * items && step % (items / SAMPLES) == 0 {
             let stats = table.stats();
-            let levels = stats.levels.iter().map(|level| level.items);
-            for (sum, items) in sums.iter_mut().zip(levels) {
+            for (sum, items) in sums.iter_mut().zip(stats.level_items) {
                 *sum += items;
             }
         }

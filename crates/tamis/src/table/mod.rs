@@ -16,8 +16,8 @@ mod place;
 
 pub use chained::{Chained, ChainedBuilder, ChainedDesign, ChainedStats};
 pub use multilevel::{
-    LevelStats, Lookup, Multilevel, MultilevelBuilder, MultilevelDesign,
-    MultilevelStats, TableFull,
+    Lookup, Multilevel, MultilevelBuilder, MultilevelDesign, MultilevelStats,
+    TableFull,
 };
 
 use alloc::vec::Vec;

@@ -9,7 +9,7 @@ mod upkeep;
 
 pub use access::Lookup;
 pub use builder::{MultilevelBuilder, MultilevelDesign};
-pub use stats::{LevelStats, MultilevelStats};
+pub use stats::MultilevelStats;
 pub use table_full::TableFull;
 
 use alloc::collections::BTreeMap;

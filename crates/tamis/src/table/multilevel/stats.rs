@@ -11,28 +11,6 @@ use crate::table::place::ratio;
 /// [`MultilevelStats::summary_bits_per_key`].
 const EXCEPTION_BITS: u64 = 128;
 
-/// One level of a table.
-///
-/// ```
-/// use tamis::table::Multilevel;
-///
-/// let mut table = Multilevel::builder().levels(&[20, 10]).build()?;
-/// table.insert("apple", 3)?;
-/// let first = table.stats().levels[0];
-/// assert_eq!((first.buckets, first.items, first.occupancy), (20, 1, 0.05));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct LevelStats {
-    /// Buckets of the level (m_j).
-    pub buckets: u64,
-    /// Keys in the level (N_j).
-    pub items: usize,
-    /// The share of its entries that are taken.
-    pub occupancy: f64,
-}
-
 /// The fill of a table and the cost of its operations.
 ///
 /// ```
@@ -51,8 +29,8 @@ pub struct LevelStats {
 pub struct MultilevelStats {
     /// Keys in the table.
     pub items: usize,
-    /// The levels, the first level first.
-    pub levels: Vec<LevelStats>,
+    /// Keys in each level (N_j), the first level first.
+    pub level_items: Vec<usize>,
     /// Keys in the stash.
     pub stashed: usize,
     /// Hashes whose true level is recorded because the summary misnames it.
@@ -88,21 +66,16 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// (0..1000u32).for_each(|i| assert!(table.insert(i, ()).is_ok()));
     /// let stats = table.stats();
     /// // Without a summary a key in level j takes j + 1 reads.
-    /// let levels = (1..).zip(&stats.levels);
-    /// let reads: usize = levels.map(|(reads, l)| reads * l.items).sum();
+    /// let levels = (1..).zip(&stats.level_items);
+    /// let reads: usize = levels.map(|(reads, items)| reads * items).sum();
     /// assert_eq!(stats.reads_hit, Some(reads as f64 / 1000.0));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn stats(&self) -> MultilevelStats {
         let items = self.len();
-        let size = f64::from(self.shape.bucket_entries());
-        let levels = self.shape.levels().iter().zip(self.counts.found_at);
-        let levels = levels.map(|(&buckets, items)| LevelStats {
-            buckets,
-            items,
-            occupancy: items as f64 / (buckets as f64 * size),
-        });
+        let levels = self.shape.levels().len();
+        let level_items = self.counts.found_at.into_iter().take(levels);
         let exceptions = self.exceptions.len();
         let bits = self.summary.bits() + EXCEPTION_BITS * exceptions as u64;
         let reads: u64 = self
@@ -115,7 +88,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
             .sum();
         MultilevelStats {
             items,
-            levels: levels.collect(),
+            level_items: level_items.collect(),
             stashed: self.stash.len(),
             exceptions,
             audited: self.audited,
