@@ -8,6 +8,7 @@ use tamis_theory::Prediction;
 
 use super::bit_kernels::{self, BitRange};
 use super::envelope::{Envelope, envelope_methods};
+use super::estimate::Estimate;
 use super::{Filter, FilterMut, Stats, assert_same_length, must_match};
 use crate::arch::{Hint as _, L1};
 use crate::block::bloom::{BlockProbe, FillHistogram};
@@ -154,6 +155,9 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
 
     #[doc(hidden)]
     fn measure(&self, fill: &FillHistogram) -> Measured;
+    /// Numbers of blocks in which a key sets a number of bits: pairs of both.
+    #[doc(hidden)]
+    fn visits(&self) -> [(u32, u32); 2];
     /// ORs two neighbouring blocks into the one they become when the number
     /// of blocks is halved.
     #[doc(hidden)]
@@ -292,15 +296,6 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         }
     }
 
-    /// The standard error of the estimated number of different keys, at the
-    /// design load: sqrt(bits (e^x - x - 1)) / k for x throws per bit.
-    fn estimate_error(&self) -> f64 {
-        let probes = f64::from(self.layout.geometry().probes);
-        let bits = self.blocks().len() as f64 * 8.0;
-        let per_bit = self.capacity() as f64 * probes / bits;
-        libm::sqrt(bits * (libm::expm1(per_bit) - per_bit)) / probes
-    }
-
     pub(super) fn geometry(&self) -> &BloomGeometry {
         self.layout.geometry()
     }
@@ -366,13 +361,16 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
         let fill = FillHistogram::of(self.blocks(), geometry.block_bits);
         let measured = self.layout.measure(&fill);
         let Counts { items, design_items, design_fpr } = self.envelope.counts;
-        let estimated_items =
-            fill.estimated_throws() / f64::from(geometry.probes);
+        let estimate = Estimate::of_bits(&fill, &self.layout.visits());
+        let (least_items, estimated_items, most_items) =
+            estimate.of_insertions(items);
         let payload_bits = self.blocks().len() as f64 * 8.0;
         Stats {
             kind: L::KIND,
             items,
+            least_items,
             estimated_items,
+            most_items: Some(most_items),
             design_items,
             bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| payload_bits / items as f64),
@@ -381,11 +379,8 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             reads_hit: measured.reads_hit,
             reads_miss: measured.reads_miss,
             saturated_blocks: 0,
-            // Repeats raise the count but not the load. Four standard
-            // errors: the estimate of the load scatters.
-            over_design: items > design_items
-                && estimated_items
-                    > design_items as f64 + 4.0 * self.estimate_error(),
+            // Repeats raise the count but not the load.
+            over_design: least_items > design_items,
         }
     }
 

@@ -113,6 +113,10 @@ impl Layout for BlockedLayout {
         Probes { hash, count, bits, first }
     }
 
+    fn visits(&self) -> [(u32, u32); 2] {
+        [(1, self.geometry.probes), (0, 0)]
+    }
+
     fn measure(&self, fill: &FillHistogram) -> Measured {
         let fpr = fill.pass(self.geometry.probes);
         Measured { fpr, reads_hit: 1.0, reads_miss: 1.0 }

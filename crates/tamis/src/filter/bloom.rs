@@ -99,6 +99,10 @@ impl Layout for BloomLayout {
         OneBit(bit % (8 * BYTES as u32))
     }
 
+    fn visits(&self) -> [(u32, u32); 2] {
+        [(self.geometry.probes, 1), (0, 0)]
+    }
+
     fn measure(&self, fill: &FillHistogram) -> Measured {
         let share = fill.mean(|fill| fill);
         // Probe i is read if all before it were set.

@@ -10,6 +10,7 @@ mod bloom_kind;
 mod builder;
 mod embedded;
 mod envelope;
+mod estimate;
 #[cfg(feature = "std")]
 mod in_place;
 mod methods;

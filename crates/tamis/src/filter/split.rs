@@ -115,6 +115,10 @@ impl Layout for SplitLayout {
         Probes { hash, count, bits: 8 * BYTES as u32, first }
     }
 
+    fn visits(&self) -> [(u32, u32); 2] {
+        self.counts.map(|count| (1, count.all))
+    }
+
     fn measure(&self, fill: &FillHistogram) -> Measured {
         let [first, second] = self.counts.map(|count| count.all);
         let pass = fill.pass(first);

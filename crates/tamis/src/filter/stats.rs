@@ -25,8 +25,18 @@ pub struct Stats {
     /// look the same. Balanced filters count a key that looks present not
     /// at all.
     pub items: u64,
-    /// Estimated number of *different* keys, from the bits set.
+    /// Lower bound on the number of *different* keys, from the content of
+    /// the blocks. Like the upper bound it assumes hashed keys; chance breaks
+    /// one bound in three million.
+    pub least_items: u64,
+    /// Estimated number of *different* keys, from the content of the blocks:
+    /// keys that left no trace are added, by the rate at which they occur.
     pub estimated_items: f64,
+    /// Upper bound on the number of *different* keys: the number to build the
+    /// filter again for. Where the blocks are too full to tell, the
+    /// insertions counted; `None` if those were not counted either, as in a
+    /// balanced filter that answers "maybe" to every key.
+    pub most_items: Option<u64>,
     /// Keys the filter was sized for.
     pub design_items: u64,
     /// Bytes of the filter with its header, in memory and as a file.

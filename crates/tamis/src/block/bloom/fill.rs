@@ -33,8 +33,13 @@ impl FillHistogram {
         Self { blocks: dispatch(CountOnes(bytes, block_bytes)) }
     }
 
-    fn block_bits(&self) -> f64 {
+    pub(crate) fn block_bits(&self) -> f64 {
         (self.blocks.len() - 1) as f64
+    }
+
+    /// Whether a block has all its bits set.
+    pub(crate) fn has_full(&self) -> bool {
+        self.blocks.last().is_some_and(|&blocks| blocks > 0)
     }
 
     /// Number of blocks.

@@ -36,19 +36,36 @@ impl Fingerprint {
     }
 }
 
-/// Half intervals that the fingerprints of a chain cover: the unit is half the
-/// interval of `base` bits, and no fingerprint is shorter.
-pub(super) fn covered_by(chain: &mut [Fingerprint], base: u32) -> u32 {
+/// The fractions that match entries, as disjoint intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Union {
+    /// Their measure in halves of the interval of `base` bits: no fingerprint
+    /// is shorter.
+    pub(crate) half_intervals: u32,
+    /// Their number: entries that no other entry covers.
+    pub(crate) entries: u32,
+}
+
+impl core::ops::AddAssign for Union {
+    fn add_assign(&mut self, other: Self) {
+        self.half_intervals += other.half_intervals;
+        self.entries += other.entries;
+    }
+}
+
+/// The union of the fingerprints of a chain.
+pub(super) fn union_of(chain: &mut [Fingerprint], base: u32) -> Union {
     chain.sort_unstable();
-    let mut sum = 0;
+    let mut union = Union::default();
     let mut kept: Option<Fingerprint> = None;
     for &here in &*chain {
         if !kept.is_some_and(|before| before.covers(here)) {
-            sum += here.half_intervals(base);
+            union.half_intervals += here.half_intervals(base);
+            union.entries += 1;
             kept = Some(here);
         }
     }
-    sum
+    union
 }
 
 /// Share of all fractions in `half_intervals` of a chain.
@@ -175,9 +192,9 @@ impl<'a> Outline<'a> {
         Fingerprint::new(prefix, known)
     }
 
-    /// Half intervals of the entries in some slots of one chain: the sum, and
-    /// those that they cover.
-    fn half_intervals(&self, slots: Range<u32>) -> (u32, u32) {
+    /// The half intervals of the entries in some slots of one chain, summed,
+    /// and their union.
+    fn union_in(&self, slots: Range<u32>) -> (u32, Union) {
         let base = self.cut.base;
         let mut some = [Fingerprint(0); 16];
         let mut all;
@@ -193,21 +210,21 @@ impl<'a> Outline<'a> {
             *fingerprint = self.fingerprint(slot);
             sum += fingerprint.half_intervals(base);
         }
-        (sum, covered_by(chain, base))
+        (sum, union_of(chain, base))
     }
 
-    /// Half intervals that the entries of all chains cover.
-    fn covered(&self) -> u32 {
+    /// The union of all entries.
+    fn union(&self) -> Union {
         match self.cut.base {
-            0..=3 => self.covered_by_planes(),
-            _ => self.covered_by_pairs(),
+            0..=3 => self.union_by_planes(),
+            _ => self.union_by_pairs(),
         }
     }
 
-    /// [`covered`](Self::covered) of fingerprints that seldom agree:
+    /// [`union`](Self::union) of fingerprints that seldom agree:
     /// compares those of a chain in pairs, all pairs of slots at a distance
     /// at once.
-    fn covered_by_pairs(&self) -> u32 {
+    fn union_by_pairs(&self) -> Union {
         let Self { shape, bits, slots, cut, worn, .. } = *self;
         let first = shape.first();
         let wide = cut.wide.min(slots);
@@ -217,7 +234,8 @@ impl<'a> Outline<'a> {
             false => wide,
             true => bits.ones(extra, extra + wide),
         };
-        let mut sum = 2 * slots - longer;
+        let mut union =
+            Union { half_intervals: 2 * slots - longer, entries: slots };
         let (first_head, step) = self.heads();
         let head = |slot: u32| {
             let place = first_head.wrapping_add_signed(step * slot as i32);
@@ -256,24 +274,27 @@ impl<'a> Outline<'a> {
                 }
                 // No slot before `start` agrees with one of its chain.
                 done = self.end(start);
-                let (all, covered) = self.half_intervals(start..done);
-                sum = sum + covered - all;
+                let (sum, chain) = self.union_in(start..done);
+                union += chain;
+                union.half_intervals -= sum;
+                union.entries -= done - start;
             }
         }
-        sum
+        union
     }
 
-    /// [`covered`](Self::covered) of short fingerprints without heads: for
-    /// each value counts the chains that have an entry with it.
-    fn covered_by_planes(&self) -> u32 {
+    /// [`union`](Self::union) of short fingerprints without heads: for each
+    /// value counts the chains that have an entry with it.
+    fn union_by_planes(&self) -> Union {
         const VALUES: usize = 1 << 3;
         let Self { shape, bits, slots, cut, worn, .. } = self;
         let first = shape.first();
         let base = cut.base as usize;
-        let mut sum = 0;
-        // Carries from one word to the next: whether the chain that goes on
-        // there has an entry with the value.
-        let mut carry = [[0; 2]; VALUES];
+        // Chains that have an entry with the value that matches an extra bit
+        // of 0, of 1, and both.
+        let mut chains = [0; 3];
+        // Carries from one word to the next, for a chain that goes on there.
+        let mut carry = [[0; 3]; VALUES];
         for from in (0..*slots).step_by(56) {
             let len = (slots - from).min(56);
             let mask = (1 << len) - 1;
@@ -285,7 +306,6 @@ impl<'a> Outline<'a> {
             for (plane, at) in planes.iter_mut().zip(1..=cut.base) {
                 *plane = row(at);
             }
-            // Entries that match fractions with an extra bit of 0, of 1.
             let wide = (1u64 << cut.wide.saturating_sub(from).min(len)) - 1;
             let extra = match wide {
                 0 => 0,
@@ -305,17 +325,20 @@ impl<'a> Outline<'a> {
                         _ => *plane,
                     };
                 }
-                for (matching, carry) in [zero, one].iter().zip(carry) {
-                    let here = equal & matching;
+                let matching = [zero, one, zero & one];
+                for (i, carry) in carry.iter_mut().enumerate() {
+                    let here = equal & matching[i];
                     // The addition carries from every entry to the end of
                     // its chain.
                     let any = (here & open) + open + *carry;
-                    sum += ((any | here) & last).count_ones();
+                    chains[i] += ((any | here) & last).count_ones();
                     *carry = any >> len;
                 }
             }
         }
-        sum
+        let [zero, one, both] = chains;
+        // Both halves of an interval match one entry or two.
+        Union { half_intervals: zero + one, entries: zero + one - both }
     }
 }
 
@@ -328,8 +351,7 @@ pub(crate) enum BlockLoad {
         slots: u32,
         /// Bits of the shortest fingerprints.
         base: u32,
-        /// Half intervals of `base` bits that match an entry, of all chains.
-        covered: u32,
+        union: Union,
         /// The chains from here on have moved to the second level.
         spilled_from: u32,
     },
@@ -342,15 +364,15 @@ impl BlockLoad {
         let Some(outline) = Outline::of(shape, block) else {
             return Self::Saturated;
         };
-        let covered = outline.covered();
+        let union = outline.union();
         let Outline { slots, cut, spilled_from, .. } = outline;
-        Self::Holding { slots, base: cut.base, covered, spilled_from }
+        Self::Holding { slots, base: cut.base, union, spilled_from }
     }
 
     /// The false-positive rate of the block.
     pub(crate) fn rate(&self, shape: &Shape) -> f64 {
-        let &Self::Holding { base, covered, .. } = self else { return 1.0 };
-        share(base, covered) / f64::from(shape.block.chains)
+        let &Self::Holding { base, union, .. } = self else { return 1.0 };
+        share(base, union.half_intervals) / f64::from(shape.block.chains)
     }
 }
 
@@ -358,8 +380,8 @@ impl BlockLoad {
 /// block.
 pub(crate) fn chain_share(shape: &Shape, block: &[u8], chain: u32) -> f64 {
     let Some(outline) = Outline::of(shape, block) else { return 1.0 };
-    let (_, covered) = outline.half_intervals(outline.span(chain));
-    share(outline.cut.base, covered)
+    let (_, union) = outline.union_in(outline.span(chain));
+    share(outline.cut.base, union.half_intervals)
 }
 
 /// Positions of the ones of a word.

@@ -66,7 +66,7 @@ pub(crate) use fast::{
     HeadSpec, InsertOutcome, Nibbles, Plain, RepeatPolicy, Reversed,
 };
 pub(crate) use layout::{Form, HeadLayout, Shape};
-pub(crate) use load::{BlockLoad, chain_share};
+pub(crate) use load::{BlockLoad, Union, chain_share};
 pub(crate) use ops::Ops;
 pub(crate) use reference::{DecodedBlock, Entry, lookup as lookup_reference};
 

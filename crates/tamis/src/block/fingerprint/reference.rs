@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::layout::{Form, Shape};
-use super::load::{Fingerprint, Outline, covered_by, share};
+use super::load::{Fingerprint, Outline, share, union_of};
 use crate::block::Verdict;
 use crate::error::{Error, Result};
 
@@ -314,16 +314,16 @@ impl DecodedBlock {
         let Self::Holding(contents) = self else { return 1.0 };
         let base = shape.cut(contents.capacity).base;
         let chains = contents.entries.chunk_by(|a, b| a.chain == b.chain);
-        let covered: u32 = chains
+        let half_intervals: u32 = chains
             .map(|chain| {
                 let mut chain: Vec<_> = chain
                     .iter()
                     .map(|entry| Fingerprint::new(entry.prefix, entry.known))
                     .collect();
-                covered_by(&mut chain, base)
+                union_of(&mut chain, base).half_intervals
             })
             .sum();
-        share(base, covered) / f64::from(shape.block.chains)
+        share(base, half_intervals) / f64::from(shape.block.chains)
     }
 
     /// Number of matching entries; `None` if the block is saturated.

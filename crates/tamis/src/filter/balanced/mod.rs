@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::envelope::{Envelope, envelope_methods};
+use super::estimate::Estimate;
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::block::bloom::power;
@@ -588,15 +589,21 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             _ => 0.0,
         };
         let bits = self.blocks().len() as f64 * 8.0 + list_bits;
+        // The sum over a full filter may round to a little above one.
+        let expected_fpr = expected_fpr.min(1.0);
+        let estimate = Estimate::of_counted(items, expected_fpr);
         Stats {
             kind: Kind::Balanced,
             items,
-            estimated_items: items as f64,
+            least_items: items,
+            estimated_items: estimate
+                .best
+                .clamp(items as f64, u64::MAX as f64),
+            most_items: estimate.finite_most(),
             design_items,
             bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| bits / items as f64),
-            // The sum over a full filter may round to a little above one.
-            expected_fpr: expected_fpr.min(1.0),
+            expected_fpr,
             design_fpr,
             reads_hit: self
                 .mean_reads(refused * reads_of_refused)

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::{TinySet, TinySetGeometry};
 use crate::block::fingerprint::{BlockLoad, DecodedBlock, Form, chain_share};
+use crate::filter::estimate::{Estimate, Pools};
 use crate::filter::{Parameter, Parameters};
 
 /// Number of blocks by the keys they hold, with the false-positive rate
@@ -30,6 +31,9 @@ pub struct LoadHistogram {
     second: u64,
     expected_fpr: f64,
     reads_miss: f64,
+    pools: Pools,
+    /// Entries that a block has room for.
+    room: u32,
 }
 
 impl core::fmt::Debug for LoadHistogram {
@@ -121,6 +125,12 @@ impl LoadHistogram {
     pub(super) fn reads_miss(&self) -> f64 {
         self.reads_miss
     }
+
+    /// The number of different keys, of which one may have several entries
+    /// with `repeats`.
+    pub(super) fn estimate(&self, form: Form, repeats: bool) -> Estimate {
+        self.pools.estimate((self.saturated, self.room), form, repeats)
+    }
 }
 
 /// The entry of one key; made by
@@ -179,6 +189,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let bytes = |block| &self.blocks()[geometry.place(block)];
         let mut blocks = vec![0];
         let (mut saturated, mut items) = (0, [0; 2]);
+        let mut pools = Pools::default();
         // Of the blocks of the first level, and of chains in the second.
         let (mut rates, mut shares, mut moved) = (0.0, 0.0, 0);
         for block in 0..self.block_count() {
@@ -188,16 +199,19 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             if !second {
                 rates += load.rate(shape);
             }
-            let BlockLoad::Holding { slots, spilled_from, .. } = load else {
+            let BlockLoad::Holding { slots, base, union, spilled_from } = load
+            else {
                 saturated += 1;
                 continue;
             };
+            let level = usize::from(second);
+            pools.add(level, (base, spilled_from), slots, union);
             let slots = slots as usize;
             if slots >= blocks.len() {
                 blocks.resize(slots + 1, 0);
             }
             blocks[slots] += 1;
-            items[usize::from(second)] += slots as u64;
+            items[level] += slots as u64;
             for chain in spilled_from..chains {
                 let (block, chain) = geometry.second_address(block, chain);
                 shares += chain_share(&second_shape, bytes(block), chain);
@@ -213,6 +227,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             second: items[1],
             expected_fpr: (rates / first + shares / all_chains).min(1.0),
             reads_miss: 1.0 + moved as f64 / all_chains,
+            pools,
+            room: geometry.shape.block.array_bits(),
         }
     }
 

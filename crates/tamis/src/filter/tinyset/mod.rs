@@ -544,11 +544,17 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
     fn stats(&self) -> Stats {
         let loads = self.loads();
         let Counts { items, design_items, design_fpr } = self.envelope.counts;
-        let stored = loads.items();
+        let TinySetGeometry { shape, repeats, .. } = self.core.geometry;
+        let (least_items, estimated_items, most_items) =
+            loads.estimate(shape.form, repeats).of_insertions(items);
+        // Without repeats, keys that look present already are not stored.
+        let load = loads.items().max(least_items);
         Stats {
             kind: Kind::TinySet,
             items,
-            estimated_items: stored as f64,
+            least_items,
+            estimated_items,
+            most_items: Some(most_items),
             design_items,
             bytes: self.bytes(),
             bits_per_key: (items > 0)
@@ -559,7 +565,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             reads_miss: loads.reads_miss(),
             saturated_blocks: loads.saturated(),
             over_design: loads.saturated() > 0
-                || items > design_items && stored > design_items,
+                || items > design_items && load > design_items,
         }
     }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::TinySet;
 use crate::error::{Error, Result};
+use crate::filter::estimate::Estimate;
 use crate::filter::{Builder, Filter, FilterMut, Stats, assert_same_length};
 use crate::format::Kind;
 #[cfg(feature = "std")]
@@ -429,15 +430,21 @@ impl Filter for Window {
     fn stats(&self) -> Stats {
         let (young, old) = (self.young.stats(), self.old.stats());
         let items = self.len();
+        let expected_fpr = either(young.expected_fpr, old.expected_fpr);
         let bits =
             self.young.core.geometry.bits() + self.old.core.geometry.bits();
         Stats {
             items,
+            // A key may be in both.
+            least_items: young.least_items.max(old.least_items),
             estimated_items: young.estimated_items + old.estimated_items,
+            // A key that looked present was not counted.
+            most_items: Estimate::of_counted(items, expected_fpr)
+                .finite_most(),
             design_items: self.capacity(),
             bytes: self.bytes(),
             bits_per_key: (items > 0).then(|| bits / items as f64),
-            expected_fpr: either(young.expected_fpr, old.expected_fpr),
+            expected_fpr,
             design_fpr: self.design_fpr(),
             // Members of the older generation read both.
             reads_hit: young.reads_hit

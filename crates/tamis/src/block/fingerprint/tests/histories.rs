@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::fingerprint::{BlockLoad, chain_share};
+use crate::block::fingerprint::{BlockLoad, Union, chain_share};
 
 type Key = (u16, u64);
 
@@ -263,7 +263,7 @@ impl Beside {
 /// The count without taking apart, and what follows from it.
 fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     let summary = BlockLoad::of(shape, bytes);
-    let BlockLoad::Holding { slots, base, covered, spilled_from } = summary
+    let BlockLoad::Holding { slots, base, union, spilled_from } = summary
     else {
         assert_eq!(*state, DecodedBlock::Saturated);
         assert_eq!(summary.rate(shape), 1.0);
@@ -277,7 +277,7 @@ fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     for chain in 0..shape.block.chains {
         assert_eq!(contents.has_spilled(chain), chain >= spilled_from);
     }
-    assert_eq!(covered, half_intervals(contents, base));
+    assert_eq!(union, disjoint(contents, base));
     assert_eq!(summary.rate(shape), state.rate(shape));
     let shares = (0..shape.block.chains)
         .map(|chain| chain_share(shape, bytes, chain))
@@ -286,20 +286,20 @@ fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     assert!((rate - state.rate(shape)).abs() < 1e-12);
 }
 
-/// Half intervals of `base` bits that match an entry: those of the entries
-/// that neither a shorter nor an earlier equal one matches.
-fn half_intervals(contents: &Contents, base: u32) -> u32 {
-    let covered = |(at, entry): &(usize, &Entry)| {
-        contents.entries.iter().enumerate().any(|(other, by)| {
-            let first = (by.known, other) < (entry.known, *at);
+/// The entries that neither a shorter nor an earlier equal one matches.
+fn disjoint(contents: &Contents, base: u32) -> Union {
+    let mut union = Union::default();
+    for (at, entry) in contents.entries.iter().enumerate() {
+        let covered = contents.entries.iter().enumerate().any(|(i, by)| {
+            let first = (by.known, i) < (entry.known, at);
             first && by.chain == entry.chain && by.matches(entry.prefix)
-        })
-    };
-    let entries = contents.entries.iter().enumerate();
-    entries
-        .filter(|entry| !covered(entry))
-        .map(|(_, entry)| 1 << (base + 1 - entry.known))
-        .sum()
+        });
+        if !covered {
+            union.half_intervals += 1 << (base + 1 - entry.known);
+            union.entries += 1;
+        }
+    }
+    union
 }
 
 proptest! {
