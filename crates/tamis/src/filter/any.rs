@@ -260,7 +260,7 @@ impl AnyFilter {
     }
 
     /// The smallest filter that halving reaches with an
-    /// [`expected_fpr`](Stats::expected_fpr) of at most `fpr`; a copy if
+    /// [`expected_fpr`](crate::Stats::expected_fpr) of at most `fpr`; a copy if
     /// halving once exceeds it.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// readers keep the old content.
 ///
 /// A map by path holds a shared lock of the file, without an open file on
-/// Linux. [`FileLock::insert_in_place`](crate::FileLock::insert_in_place)
+/// Linux. [`insert_batch_in_place`](crate::FileLock::insert_batch_in_place)
 /// waits until all these maps are dropped. Maps of regions and of open files
 /// hold no lock: the file may have locks of another program.
 ///
