@@ -37,13 +37,13 @@ pub mod table;
 pub use error::{Error, Result};
 pub use filter::{
     AnyFilter, Balanced, Blocked, Bloom, Buildable, Builder, Filter,
-    FilterMut, Prefer, Size, Split, Stats, Threshold, TinySet, Window,
+    FilterMut, Header, Prefer, Size, Split, Stats, Threshold, TinySet, Window,
 };
 #[cfg(feature = "std")]
 pub use filter::{FileLock, Shareable, Shared, update};
 #[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{FORMAT_VERSION, Header, Kind, Metadata, image_len};
+pub use format::{FORMAT_VERSION, Kind, Metadata, image_len};
 pub use key::{HashId, Key, KeyHasher};
 pub use memory::Owned;
 pub use overflow::Overflow;

@@ -99,9 +99,9 @@ pub(crate) struct OverflowList {
 }
 
 impl OverflowList {
-    /// A list from the sorted section of a file.
-    pub(crate) fn from_sorted(sorted: &[HashBytes]) -> Self {
-        Self { sorted: sorted.to_vec(), recent: Vec::new() }
+    pub(crate) fn copy_of(view: OverflowListView<'_>) -> Self {
+        let OverflowListView { sorted, recent } = view;
+        Self { sorted: sorted.to_vec(), recent: recent.to_vec() }
     }
 
     pub(crate) fn view(&self) -> OverflowListView<'_> {
@@ -172,7 +172,9 @@ mod tests {
             let sorted: Vec<u64> =
                 list.to_sorted().into_iter().map(u64::from_le_bytes).collect();
             prop_assert!(sorted.iter().eq(&model));
-            let again = OverflowList::from_sorted(&list.to_sorted());
+            let sorted = list.to_sorted();
+            let sorted = OverflowListView { sorted: &sorted, recent: &[] };
+            let again = OverflowList::copy_of(sorted);
             for probe in probes.iter().chain(&model) {
                 let expected = model.contains(probe);
                 prop_assert_eq!(list.view().contains(*probe), expected);

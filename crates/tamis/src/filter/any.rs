@@ -14,7 +14,7 @@ use super::{
     TinySet, forward_filter, forward_filter_mut, unsupported,
 };
 use crate::error::{Error, Result};
-use crate::format::{Header, Image, Kind, Persist};
+use crate::format::{Image, ImageHeader, Kind, Persist};
 use crate::key::Key;
 use crate::memory::Owned;
 
@@ -86,8 +86,15 @@ filter_mut_methods!(
     "AnyFilter::builder(tamis::Kind::Blocked).items(100).fpr(0.01)"
 );
 
+impl<'a> AnyFilter<&'a [u8]> {
+    #[inline(always)]
+    pub(super) fn rebound(&self, data: &'a [u8]) -> Self {
+        rewrap!(self, filter => filter.rebound(data))
+    }
+}
+
 impl<D: AsRef<[u8]>> AnyFilter<D> {
-    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+    pub(super) fn from_header(header: &ImageHeader, data: D) -> Result<Self> {
         Ok(match header.kind {
             Kind::Bloom => Self::Bloom(Bloom::from_header(header, data)?),
             Kind::Blocked => {

@@ -15,7 +15,8 @@ use crate::block::bloom::{BlockProbe, FillHistogram};
 use crate::dispatch::{CoreFns, KernelFns};
 use crate::error::{Error, Result};
 use crate::format::{
-    Counts, GeometryBytes, Header, Image, Kind, Persist, Reader, SectionTag,
+    Counts, GeometryBytes, Image, ImageHeader, Kind, Persist, Reader,
+    SectionTag,
 };
 use crate::key::KeyHasher;
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
@@ -40,7 +41,7 @@ impl BloomGeometry {
     }
 
     fn encode(&self) -> GeometryBytes {
-        let mut out = GeometryBytes::new();
+        let mut out = GeometryBytes::default();
         out.put(&self.blocks.to_le_bytes());
         out.put(&self.block_bits.to_le_bytes());
         out.put(&self.probes.to_le_bytes());
@@ -245,8 +246,20 @@ impl<L: Layout> BitFilter<L> {
     }
 }
 
+impl<'a, L: Layout> BitFilter<L, &'a [u8]> {
+    /// The same image elsewhere.
+    #[inline(always)]
+    pub(super) fn rebound(&self, data: &'a [u8]) -> Self {
+        Self {
+            layout: self.layout,
+            envelope: self.envelope.rebound(data),
+            fns: self.fns,
+        }
+    }
+}
+
 impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
-    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+    pub(super) fn from_header(header: &ImageHeader, data: D) -> Result<Self> {
         let geometry = header.geometry(L::KIND)?;
         let geometry = BloomGeometry::decode(geometry, L::MIN_PROBES)?;
         let sections = [(SectionTag::BLOCKS, geometry.payload())];
@@ -353,7 +366,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
 
     fn bytes(&self) -> u64 {
         let geometry = self.layout.geometry().encode();
-        self.envelope.header(L::KIND, geometry, None).bytes()
+        self.envelope.header(L::KIND, geometry, None).bytes
     }
 
     fn stats(&self) -> Stats {

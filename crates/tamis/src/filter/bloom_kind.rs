@@ -116,9 +116,16 @@ macro_rules! bloom_kind {
             }
         }
 
+        impl<'a> $name<&'a [u8]> {
+            #[inline(always)]
+            pub(super) fn rebound(&self, data: &'a [u8]) -> Self {
+                Self(self.0.rebound(data))
+            }
+        }
+
         impl<D: AsRef<[u8]>> $name<D> {
             pub(super) fn from_header(
-                header: &$crate::format::Header,
+                header: &$crate::format::ImageHeader,
                 data: D,
             ) -> $crate::Result<Self> {
                 use $crate::filter::bit_filter::BitFilter;

@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::{
-    self, Counts, GeometryBytes, Header, Image, Kind, Metadata, SectionTag,
-    Sections,
+    self, Counts, GeometryBytes, Image, ImageHeader, Kind, Metadata,
+    SectionTag, Sections,
 };
 use crate::key::KeyHasher;
 use crate::memory::Owned;
@@ -22,15 +22,11 @@ pub(super) struct Envelope<D = Owned> {
     /// Range of the blocks in `data`: behind a header if `data` is an image,
     /// from 0 on otherwise.
     pub(super) payload: Range<usize>,
-    metadata: MetadataBytes,
-}
-
-/// The metadata section; empty without metadata.
-#[derive(Clone)]
-enum MetadataBytes {
-    /// A range of `data`, which is an image.
-    Stored(Range<usize>),
-    Owned(Vec<u8>),
+    /// Range of the metadata section in `data`, if that is an image and has
+    /// one; empty otherwise.
+    stored_metadata: Range<usize>,
+    /// The metadata section, if it is not in `data`; empty without metadata.
+    own_metadata: Vec<u8>,
 }
 
 impl Envelope {
@@ -40,9 +36,14 @@ impl Envelope {
         hasher: KeyHasher,
         counts: Counts,
     ) -> Result<Self> {
-        let metadata = MetadataBytes::Owned(Vec::new());
-        let none =
-            Envelope { hasher, counts, data: (), payload: 0..0, metadata };
+        let none = Envelope {
+            hasher,
+            counts,
+            data: (),
+            payload: 0..0,
+            stored_metadata: 0..0,
+            own_metadata: Vec::new(),
+        };
         none.resized(bytes, counts)
     }
 
@@ -69,17 +70,40 @@ impl<D> Envelope<D> {
         let bytes = bytes.ok_or(Error::Allocation { bytes: u64::MAX })?;
         let data = Owned::zeroed(bytes)?;
         let payload = 0..data.as_ref().len();
-        let Self { hasher, metadata, .. } = self;
-        let (hasher, metadata) = (*hasher, metadata.clone());
-        Ok(Envelope { hasher, counts, data, payload, metadata })
+        Ok(Envelope {
+            counts,
+            payload,
+            own_metadata: self.own_metadata.clone(),
+            ..self.rebound(data)
+        })
+    }
+
+    /// Around the same image elsewhere.
+    #[inline(always)]
+    pub(super) fn rebound<E>(&self, data: E) -> Envelope<E> {
+        Envelope {
+            hasher: self.hasher,
+            counts: self.counts,
+            data,
+            payload: self.payload.clone(),
+            stored_metadata: self.stored_metadata.clone(),
+            own_metadata: Vec::new(),
+        }
     }
 
     /// Around the same blocks in another form, in an envelope that is no view.
     #[cfg(feature = "std")]
     pub(super) fn map<E>(self, map: impl FnOnce(D) -> E) -> Envelope<E> {
-        let Self { hasher, counts, data, payload, metadata } = self;
-        let data = map(data);
-        Envelope { hasher, counts, data, payload, metadata }
+        let Self { hasher, counts, data, payload, .. } = self;
+        let Self { stored_metadata, own_metadata, .. } = self;
+        Envelope {
+            hasher,
+            counts,
+            data: map(data),
+            payload,
+            stored_metadata,
+            own_metadata,
+        }
     }
 }
 
@@ -87,7 +111,7 @@ impl<D: AsRef<[u8]>> Envelope<D> {
     /// Around an image with this header. `sections` are the tags and lengths
     /// of the kind's sections, blocks first; also returns the ranges of all.
     pub(super) fn view<const N: usize>(
-        header: &Header,
+        header: &ImageHeader,
         data: D,
         sections: [(SectionTag, Option<u64>); N],
     ) -> Result<(Self, [Range<usize>; N])> {
@@ -97,7 +121,8 @@ impl<D: AsRef<[u8]>> Envelope<D> {
             counts: header.counts,
             data,
             payload: places[0].clone(),
-            metadata: MetadataBytes::Stored(metadata),
+            stored_metadata: metadata,
+            own_metadata: Vec::new(),
         };
         Ok((envelope, places))
     }
@@ -105,10 +130,12 @@ impl<D: AsRef<[u8]>> Envelope<D> {
     /// Copies the blocks and the metadata.
     pub(super) fn into_owned(self) -> Result<Envelope> {
         let data = Owned::copy_of(self.blocks())?;
-        let payload = 0..data.as_ref().len();
-        let metadata = MetadataBytes::Owned(self.checked_metadata()?.to_vec());
-        let Self { hasher, counts, .. } = self;
-        Ok(Envelope { hasher, counts, data, payload, metadata })
+        Ok(Envelope {
+            payload: 0..data.as_ref().len(),
+            stored_metadata: 0..0,
+            own_metadata: self.checked_metadata()?.to_vec(),
+            ..self.rebound(data)
+        })
     }
 
     #[inline(always)]
@@ -118,19 +145,17 @@ impl<D: AsRef<[u8]>> Envelope<D> {
 
     /// The metadata section, not checked.
     fn metadata_bytes(&self) -> &[u8] {
-        match &self.metadata {
-            MetadataBytes::Stored(place) => &self.data.as_ref()[place.clone()],
-            MetadataBytes::Owned(bytes) => bytes,
+        match self.stored_metadata.is_empty() {
+            false => &self.data.as_ref()[self.stored_metadata.clone()],
+            true => &self.own_metadata,
         }
     }
 
     /// The metadata section, after a check of its checksum.
     fn checked_metadata(&self) -> Result<&[u8]> {
-        match &self.metadata {
-            MetadataBytes::Stored(place) if !place.is_empty() => {
-                format::metadata_bytes(self.data.as_ref())
-            }
-            _ => Ok(self.metadata_bytes()),
+        match self.stored_metadata.is_empty() {
+            false => format::metadata_bytes(self.data.as_ref()),
+            true => Ok(&self.own_metadata),
         }
     }
 
@@ -143,8 +168,8 @@ impl<D: AsRef<[u8]>> Envelope<D> {
         name: &str,
         value: &str,
     ) -> Result<()> {
-        let changed = self.metadata()?.with(name, value)?;
-        self.metadata = MetadataBytes::Owned(changed);
+        self.own_metadata = self.metadata()?.with(name, value)?;
+        self.stored_metadata = 0..0;
         Ok(())
     }
 
@@ -170,7 +195,7 @@ impl<D: AsRef<[u8]>> Envelope<D> {
         kind: Kind,
         geometry: GeometryBytes,
         list: Option<usize>,
-    ) -> Header {
+    ) -> ImageHeader {
         let metadata = self.metadata_bytes().len();
         let sections = [
             (SectionTag::BLOCKS, Some(self.payload.len())),
@@ -178,7 +203,7 @@ impl<D: AsRef<[u8]>> Envelope<D> {
             (SectionTag::METADATA, (metadata > 0).then_some(metadata)),
         ];
         let sections = sections.into_iter();
-        Header::layout(
+        ImageHeader::layout(
             (kind, self.hasher, self.counts),
             geometry,
             sections.filter_map(|(tag, len)| Some((tag, len? as u64))),

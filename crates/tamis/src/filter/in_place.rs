@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::AnyFilter;
 use crate::error::Result;
 use crate::format::{
-    ExclusiveFile, GeometryBytes, Header, Mapped, PrivateMap, is_compact,
+    ExclusiveFile, GeometryBytes, ImageHeader, Mapped, PrivateMap, is_compact,
     patch,
 };
 use crate::key::KeyHasher;
@@ -37,7 +37,7 @@ pub(super) fn insert<'a>(
     let ExclusiveFile(file) = ExclusiveFile::open(path, wait)?;
     let journal = {
         let old = Mapped::from_file(&file)?;
-        let header = Header::parse(&old)?;
+        let header = ImageHeader::parse(&old)?;
         if is_compact(&old) {
             return Err(super::unsupported(
                 header.kind.name(),
@@ -45,9 +45,9 @@ pub(super) fn insert<'a>(
                 "the compact form of a file is written as a whole",
             ));
         }
-        let filter = AnyFilter::from_bytes_with(&header, old.clone())?;
+        let filter = AnyFilter::from_header(&header, old.clone())?;
         let blocks = filter.envelope().payload.clone();
-        let mut new = PrivateMap::new(&file, header.bytes())?;
+        let mut new = PrivateMap::new(&file, header.bytes)?;
         let hashes = hash(filter.hasher());
         let copy = &mut new[blocks.clone()];
         let mut inserted = filter.insert_into(copy, &hashes)?;

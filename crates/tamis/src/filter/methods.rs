@@ -36,7 +36,7 @@ macro_rules! filter_methods {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             pub fn from_bytes(data: D) -> $crate::Result<Self> {
-                let header = $crate::format::Header::parse(data.as_ref())?;
+                let header = $crate::format::ImageHeader::parse(data.as_ref())?;
                 Self::from_header(&header, data)
             }
 

@@ -8,9 +8,9 @@ mod blocked;
 mod bloom;
 mod bloom_kind;
 mod builder;
-mod embedded;
 mod envelope;
 mod estimate;
+mod header;
 #[cfg(feature = "std")]
 mod in_place;
 mod methods;
@@ -28,6 +28,7 @@ pub use balanced::{Balanced, BlockState, Threshold};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use builder::{Buildable, Builder, Size};
+pub use header::Header;
 pub use recommend::Prefer;
 #[cfg(feature = "std")]
 pub use shared::{Shareable, Shared};

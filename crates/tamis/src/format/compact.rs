@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::header::{
-    Counts, GeometryBytes, Header, Section, SectionTable, Writer,
+    Counts, GeometryBytes, ImageHeader, Section, SectionTable, Writer,
     check_length, corrupt, field, short,
 };
 use super::{Image, Kind, SectionTag};
@@ -44,7 +44,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
 
 /// Parses and checks a compact header; bytes may follow the image unless
 /// `exact`. The result has the geometry in the encoding of the full header.
-pub(super) fn parse(image: &[u8], exact: bool) -> Result<Header> {
+pub(super) fn parse(image: &[u8], exact: bool) -> Result<ImageHeader> {
     let Some(header) = image.first_chunk::<HEADER>() else {
         return Err(short(image, HEADER));
     };
@@ -91,12 +91,12 @@ pub(super) fn parse(image: &[u8], exact: bool) -> Result<Header> {
         bytes: payload,
         checksum: u32_at(24).into(),
     };
-    let mut parsed = Header {
+    let mut parsed = ImageHeader {
         kind,
         hasher,
         counts,
-        geometry: GeometryBytes::new(),
-        sections: SectionTable::empty(section),
+        geometry: GeometryBytes::default(),
+        sections: SectionTable::default(),
         bytes,
         header_bytes: HEADER as u16,
     };
@@ -207,7 +207,7 @@ impl Image<'_> {
     /// The image with a compact header.
     pub(crate) fn to_compact_bytes(&self) -> Result<Vec<u8>> {
         let Self { header, sections } = self;
-        let Header { kind, hasher, counts, geometry, .. } = header;
+        let ImageHeader { kind, hasher, counts, geometry, .. } = header;
         let refused = |why| refused(*kind, why);
         if *hasher != KeyHasher::default() {
             return Err(refused("its hash is keyed or has a seed"));

@@ -62,7 +62,7 @@ pub(crate) const CHUNK: u64 = 1 << 16;
 const MAX_IMAGE: u64 = i64::MAX as u64;
 
 /// Place and checksum of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(super) tag: u32,
     pub(crate) offset: u64,
@@ -72,8 +72,6 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    const EMPTY: Self = Self { tag: 0, offset: 0, bytes: 0, checksum: 0 };
-
     /// Range in the image of the checksums of the section's chunks, 8 bytes
     /// each; empty for a section of one chunk, and in the compact form.
     pub(crate) fn chunk_sums(&self) -> Range<u64> {
@@ -94,7 +92,7 @@ impl Section {
 pub(crate) struct Inline<T, const N: usize> {
     /// Elements from `len` on are padding.
     all: [T; N],
-    /// At most `N`: checked by `new`.
+    /// At most `N`: checked by `extend`.
     len: u8,
 }
 
@@ -104,21 +102,15 @@ pub(crate) type GeometryBytes = Inline<u8, MAX_GEOMETRY>;
 /// The section table.
 pub(crate) type SectionTable = Inline<Section, MAX_SECTIONS>;
 
-impl GeometryBytes {
-    /// No bytes yet.
-    pub(crate) fn new() -> Self {
-        Self::empty(0)
+impl<T: Copy + Default, const N: usize> Default for Inline<T, N> {
+    #[inline(always)]
+    fn default() -> Self {
+        const { assert!(N <= u8::MAX as usize) };
+        Self { all: [T::default(); N], len: 0 }
     }
 }
 
 impl<T: Copy, const N: usize> Inline<T, N> {
-    /// An empty slice.
-    #[inline(always)]
-    pub(super) fn empty(padding: T) -> Self {
-        const { assert!(N <= u8::MAX as usize) };
-        Self { all: [padding; N], len: 0 }
-    }
-
     /// Appends elements that fit: those of a valid structure.
     pub(crate) fn put(&mut self, elements: &[T]) {
         let fits = self.extend(elements);
@@ -157,31 +149,9 @@ impl<T: PartialEq, const N: usize> PartialEq for Inline<T, N> {
     }
 }
 
-/// The parsed and checked header of a filter in bytes.
-///
-/// Opening a filter parses its header, which costs tens of nanoseconds. A
-/// program that opens the same bytes again and again (a storage engine that
-/// reads filters through a block cache) parses once, keeps the `Header`
-/// (`Copy`, without a borrow of the bytes), and opens with
-/// `from_bytes_with`, which costs a few:
-///
-/// ```
-/// use tamis::{Blocked, Header};
-///
-/// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
-/// filter.insert("apple");
-/// let bytes = filter.to_bytes();
-///
-/// let header = Header::parse(&bytes)?; // once
-/// assert_eq!((header.kind(), header.items()), (tamis::Kind::Blocked, 1));
-/// for _ in 0..3 {
-///     let filter = Blocked::from_bytes_with(&header, &bytes[..])?;
-///     assert!(filter.contains("apple"));
-/// }
-/// # Ok::<(), tamis::Error>(())
-/// ```
+/// The parsed and checked header of an image.
 #[derive(Clone, Copy, PartialEq)]
-pub struct Header {
+pub(crate) struct ImageHeader {
     pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) counts: Counts,
@@ -189,20 +159,9 @@ pub struct Header {
     /// In order, without overlap, inside the image.
     pub(crate) sections: SectionTable,
     /// Length of the image.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Length of the header itself.
     pub(super) header_bytes: u16,
-}
-
-impl core::fmt::Debug for Header {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Header")
-            .field("kind", &self.kind)
-            .field("hasher", &self.hasher)
-            .field("counts", &self.counts)
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Length of the image at the start of `bytes`, in constant time: where the
@@ -212,7 +171,7 @@ impl core::fmt::Debug for Header {
 ///
 /// # Errors
 ///
-/// Those of [`Header::parse`], except [`Error::Length`].
+/// Those of [`Header::parse`](crate::Header::parse), except [`Error::Length`].
 ///
 /// ```
 /// use tamis::{AnyFilter, Blocked, Split};
@@ -227,7 +186,7 @@ impl core::fmt::Debug for Header {
 /// # Ok::<(), tamis::Error>(())
 /// ```
 pub fn image_len(bytes: &[u8]) -> Result<u64> {
-    Ok(Header::parse_prefix(bytes, false)?.bytes)
+    Ok(ImageHeader::parse_prefix(bytes, false)?.bytes)
 }
 
 /// Bytes of the header of `geometry` bytes of geometry and `sections`
@@ -246,101 +205,14 @@ pub(super) fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     field
 }
 
-impl Header {
+impl ImageHeader {
     /// Parses the header of the image that `image` holds, and checks it, in
     /// time independent of the payload and without allocation.
     ///
     /// Finds every changed header byte (by the checksum) and every missing
     /// or extra byte; does not read the payload.
-    ///
-    /// # Errors
-    ///
-    /// One of the format's errors, with the expected and the found value.
-    ///
-    /// ```
-    /// assert!(tamis::Header::parse(b"no header").is_err());
-    /// ```
-    pub fn parse(image: &[u8]) -> Result<Self> {
+    pub(crate) fn parse(image: &[u8]) -> Result<Self> {
         Self::parse_prefix(image, true)
-    }
-
-    /// Kind of the filter.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header, Kind};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(Header::parse(&bytes)?.kind(), Kind::Bloom);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Hash function of the keys.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header, KeyHasher};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(*Header::parse(&bytes)?.hasher(), KeyHasher::default());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn hasher(&self) -> &KeyHasher {
-        &self.hasher
-    }
-
-    /// Keys inserted, repeats included.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(Header::parse(&bytes)?.items(), 0);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn items(&self) -> u64 {
-        self.counts.items
-    }
-
-    /// Keys the filter was sized for.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(Header::parse(&bytes)?.design_items(), 9);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn design_items(&self) -> u64 {
-        self.counts.design_items
-    }
-
-    /// Predicted false-positive rate with
-    /// [`design_items`](Self::design_items) keys.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert!(Header::parse(&bytes)?.design_fpr() <= 0.1);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn design_fpr(&self) -> f64 {
-        self.counts.design_fpr
-    }
-
-    /// Length of the image, header included.
-    ///
-    /// ```
-    /// use tamis::{Bloom, Header};
-    /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(Header::parse(&bytes)?.bytes(), bytes.len() as u64);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Lays out an image with sections of these tags and lengths. Their
@@ -350,9 +222,9 @@ impl Header {
         geometry: GeometryBytes,
         sections: impl Iterator<Item = (SectionTag, u64)>,
     ) -> Self {
-        let mut table = SectionTable::empty(Section::EMPTY);
+        let mut table = SectionTable::default();
         for (tag, bytes) in sections {
-            table.put(&[Section { tag: tag.0, bytes, ..Section::EMPTY }]);
+            table.put(&[Section { tag: tag.0, bytes, ..Section::default() }]);
         }
         let header_bytes = header_bytes(geometry.len(), table.len());
         let mut bytes = header_bytes as u64;
@@ -407,13 +279,6 @@ impl Header {
                 found: self.kind.name(),
             }),
         }
-    }
-
-    /// Refuses an image of another length than that in the header. The
-    /// sections of the header are inside every image that passes.
-    #[inline]
-    pub(crate) fn check_length(&self, image: &[u8]) -> Result<()> {
-        check_length(self.bytes, image)
     }
 
     /// [`parse`](Self::parse), for an image that other bytes may follow
@@ -484,8 +349,8 @@ impl Header {
             kind,
             hasher,
             counts,
-            geometry: Inline::empty(0),
-            sections: SectionTable::empty(Section::EMPTY),
+            geometry: Inline::default(),
+            sections: SectionTable::default(),
             bytes,
             header_bytes: len as u16,
         };
@@ -535,7 +400,7 @@ impl Header {
 
 /// Refuses an image whose length is not `expected`.
 #[inline]
-pub(super) fn check_length(expected: u64, image: &[u8]) -> Result<()> {
+pub(crate) fn check_length(expected: u64, image: &[u8]) -> Result<()> {
     let found = image.len() as u64;
     match found == expected {
         true => Ok(()),

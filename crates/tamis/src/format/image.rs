@@ -7,7 +7,7 @@ use core::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::compact::{checksum, is_compact};
-use super::header::{ALIGN, CHUNK, Header, Section, corrupt, field};
+use super::header::{ALIGN, CHUNK, ImageHeader, Section, corrupt, field};
 use super::metadata::MAX_METADATA;
 use crate::error::{Error, Result};
 #[cfg(feature = "std")]
@@ -31,7 +31,7 @@ impl SectionTag {
 #[derive(PartialEq)]
 pub(crate) struct Image<'a> {
     /// Without checksums of the sections.
-    pub(crate) header: Header,
+    pub(crate) header: ImageHeader,
     pub(crate) sections: Vec<Cow<'a, [u8]>>,
 }
 
@@ -182,7 +182,7 @@ impl<const N: usize> Sections<N> {
     ///
     /// All ranges are inside an image of `header.bytes()` bytes.
     pub(crate) fn find(
-        header: &Header,
+        header: &ImageHeader,
         expected: [(SectionTag, Option<u64>); N],
     ) -> Result<Self> {
         let Some((found, metadata)) = header.sections.split_at_checked(N)
@@ -218,7 +218,7 @@ impl<const N: usize> Sections<N> {
 /// The metadata section of an image, after a check of its checksum. The image
 /// has this section.
 pub(crate) fn metadata_bytes(image: &[u8]) -> Result<&[u8]> {
-    let header = Header::parse(image)?;
+    let header = ImageHeader::parse(image)?;
     let Some(section) = header.sections.last() else { return Ok(&[]) };
     let bytes = &image[section.place(SectionTag::METADATA)?];
     check("metadata", xxh3_64(bytes), section.checksum)?;
@@ -228,7 +228,7 @@ pub(crate) fn metadata_bytes(image: &[u8]) -> Result<&[u8]> {
 /// Checks the chunks that overlap `range` of an image against their
 /// checksums, and all padding against zero.
 pub(crate) fn verify(image: &[u8], range: Range<u64>) -> Result<()> {
-    let header = Header::parse(image)?;
+    let header = ImageHeader::parse(image)?;
     let mut end = u64::from(header.header_bytes);
     // Offsets are at most the length of a slice, so they fit a usize.
     let part = |from: u64, to: u64| &image[from as usize..to as usize];

@@ -25,8 +25,10 @@ pub(crate) use compact::is_compact;
 pub use file::Mapped;
 #[cfg(feature = "std")]
 pub(crate) use file::{ExclusiveFile, PrivateMap};
-pub(crate) use header::{Counts, GeometryBytes, Reader};
-pub use header::{Header, image_len};
+pub use header::image_len;
+pub(crate) use header::{
+    Counts, GeometryBytes, ImageHeader, Reader, check_length,
+};
 pub(crate) use image::{
     Image, Persist, SectionTag, Sections, metadata_bytes, verify,
 };

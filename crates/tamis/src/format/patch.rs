@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::header::{CHUNK, Header};
+use super::header::{CHUNK, ImageHeader};
 use super::image::check;
 use super::journal::Journal;
 use crate::error::Result;
@@ -23,7 +23,7 @@ use crate::error::Result;
 pub(crate) fn patch(
     old: &[u8],
     new: &mut [u8],
-    mut header: Header,
+    mut header: ImageHeader,
     changed: &[Range<usize>],
 ) -> Result<Journal> {
     let mut journal = Journal::new(header.bytes);

@@ -1,6 +1,6 @@
 //! The blocks proposed to a key, in order, under every scheme.
 
-use super::reduce;
+use super::{Scheme, reduce};
 use crate::key::Stream;
 
 /// The largest number of blocks proposed per key (d).
@@ -10,7 +10,7 @@ pub(crate) const MAX_CHOICES: usize = 8;
 const CHOICE_STREAM: usize = 32;
 
 /// The blocks `first..first + blocks`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockRange {
     pub(crate) first: u64,
     pub(crate) blocks: u64,
@@ -30,30 +30,33 @@ impl BlockRange {
 /// are all equal, those of MHT are disjoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Proposals {
-    ranges: [BlockRange; MAX_CHOICES],
+    /// First block of each range.
+    firsts: [u64; MAX_CHOICES],
+    /// Blocks in each range.
+    sizes: [u64; MAX_CHOICES],
     choices: u32,
 }
 
 impl Proposals {
-    /// Every choice from the whole array: SINGLE for one choice, SEQUENTIAL
-    /// for more.
-    pub(crate) fn sequential(blocks: u64, choices: u32) -> Self {
-        let mut ranges = [BlockRange::default(); MAX_CHOICES];
-        for range in ranges.iter_mut().take(choices as usize) {
-            *range = BlockRange { first: 0, blocks };
+    /// One choice from each level, `sizes` being the blocks of the levels; in
+    /// SINGLE and SEQUENTIAL all levels are the one array.
+    ///
+    /// Sizes that overflow give ranges that no memory has.
+    pub(crate) fn new(scheme: Scheme, sizes: &[u64]) -> Self {
+        let mut all = Self {
+            firsts: [0; MAX_CHOICES],
+            sizes: [0; MAX_CHOICES],
+            choices: sizes.len().min(MAX_CHOICES) as u32,
+        };
+        let mut first = 0u64;
+        for (choice, &size) in sizes.iter().take(MAX_CHOICES).enumerate() {
+            all.sizes[choice] = size;
+            if scheme == Scheme::Multilevel {
+                all.firsts[choice] = first;
+                first = first.saturating_add(size);
+            }
         }
-        Self { ranges, choices }
-    }
-
-    /// Choice j from level j, the levels adjacent and in order: MHT.
-    pub(crate) fn multilevel(sizes: &[u64]) -> Self {
-        let mut ranges = [BlockRange::default(); MAX_CHOICES];
-        let mut first = 0;
-        for (range, &blocks) in ranges.iter_mut().zip(sizes) {
-            *range = BlockRange { first, blocks };
-            first += blocks;
-        }
-        Self { ranges, choices: sizes.len().min(MAX_CHOICES) as u32 }
+        all
     }
 
     #[inline(always)]
@@ -62,8 +65,13 @@ impl Proposals {
     }
 
     /// The range of every choice.
-    pub(crate) fn ranges(&self) -> &[BlockRange] {
-        &self.ranges[..self.choices as usize]
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = BlockRange> + '_ {
+        (0..self.choices).map(|choice| self.range(choice))
+    }
+
+    /// Blocks in the range of every choice.
+    pub(crate) fn sizes(&self) -> &[u64] {
+        &self.sizes[..self.choices as usize]
     }
 
     /// The block of a choice.
@@ -82,7 +90,8 @@ impl Proposals {
     /// The range of a choice.
     #[inline(always)]
     pub(crate) fn range(&self, choice: u32) -> BlockRange {
-        self.ranges[choice as usize % MAX_CHOICES]
+        let choice = choice as usize % MAX_CHOICES;
+        BlockRange { first: self.firsts[choice], blocks: self.sizes[choice] }
     }
 }
 
@@ -98,7 +107,7 @@ mod tests {
 
     #[test]
     fn levels_are_disjoint_and_fully_used() {
-        let proposals = Proposals::multilevel(&[50, 9, 2]);
+        let proposals = Proposals::new(Scheme::Multilevel, &[50, 9, 2]);
         let mut seen = [[0u32; 61]; 3];
         for i in 0..20_000u64 {
             let hash = crate::KeyHasher::default().hash(&i);
@@ -117,7 +126,7 @@ mod tests {
 
     #[test]
     fn choices_are_independent() {
-        let proposals = Proposals::sequential(16, 3);
+        let proposals = Proposals::new(Scheme::Sequential, &[16; 3]);
         let mut seen = [[0u32; 16]; 16];
         for i in 0..1u64 << 16 {
             let hash = crate::KeyHasher::default().hash(&i);

@@ -9,7 +9,7 @@ use super::shape::{BalancedShape, Refusal, Threshold};
 use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::overflow::Overflow;
-use crate::placement::{Admission, MAX_CHOICES, Scheme};
+use crate::placement::{Admission, MAX_CHOICES, Proposals, Scheme};
 use crate::placement_design::{SchemeSettings, level_sizes};
 
 /// BalancedSettings of a balanced filter alone.
@@ -277,6 +277,12 @@ impl Buildable for Balanced {
         }
         let blocks = blocks as u64;
         let shares = design.shares.as_slice();
+        let levels = match design.scheme {
+            Scheme::Multilevel => {
+                level_sizes(blocks.max(shares.len() as u64), shares)
+            }
+            _ => alloc::vec![blocks; shares.len()],
+        };
         let mut shape = BalancedShape {
             scheme: design.scheme,
             overflow: design.overflow,
@@ -284,12 +290,7 @@ impl Buildable for Balanced {
             block_bits,
             probes,
             tracking_bits: design.tracking_bits,
-            levels: match design.scheme {
-                Scheme::Multilevel => {
-                    level_sizes(blocks.max(shares.len() as u64), shares)
-                }
-                _ => alloc::vec![blocks; shares.len()],
-            },
+            proposals: Proposals::new(design.scheme, &levels),
         };
         let Refusal::Popcount { set_bits } = shape.refusal else {
             return Self::with_shape(shape, sizing.hasher, items, fpr);
@@ -318,7 +319,7 @@ impl Buildable for Balanced {
             shape.refusal = Refusal::Popcount { set_bits };
         }
         shape.probes = whole.probes;
-        shape.levels = whole.levels;
+        shape.proposals = Proposals::new(shape.scheme, &whole.levels);
         Self::with_shape(shape, sizing.hasher, items, whole.prediction.fpr)
     }
 }

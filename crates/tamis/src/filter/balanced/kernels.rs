@@ -18,18 +18,16 @@ use crate::key::Stream;
 use crate::memory::{NonEmptyBlocks, blocks};
 use crate::overflow::{Overflow, OverflowList, OverflowListView};
 use crate::placement::{
-    BlockRange, MAX_CHOICES, Proposals, other_stream, reduce, ticket,
-    ticket_stream,
+    BlockRange, MAX_CHOICES, other_stream, reduce, ticket, ticket_stream,
 };
 use crate::summary::tracking;
 
 /// Everything a walk needs, computed once from the shape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
-    proposals: Proposals,
-    rules: [ChoiceRule; MAX_CHOICES],
-    refusal: Refusal,
-    overflow: Overflow,
+    pub(super) shape: BalancedShape,
+    /// Of the choices before the last, and of the last.
+    rules: [ChoiceRule; 2],
     probes: Count,
     block_bytes: usize,
     /// Whether the tracking bits alone decide if a lookup continues, at every
@@ -74,22 +72,13 @@ impl Core for Engine {
 }
 
 impl Engine {
-    pub(super) fn new(shape: &BalancedShape) -> Self {
-        let rules = core::array::from_fn(|choice| {
-            ChoiceRule::new(shape, choice as u32)
-        });
-        let but_last = (shape.choices() as usize).saturating_sub(1);
-        let but_last: &[ChoiceRule] =
-            rules.get(..but_last).unwrap_or_default();
+    pub(super) fn new(shape: BalancedShape) -> Self {
+        let last = shape.choices() - 1;
+        let rules = [0, last].map(|choice| ChoiceRule::new(&shape, choice));
         Self {
-            proposals: shape.proposals(),
+            shape,
             rules,
-            is_tracked: !but_last.is_empty()
-                && but_last
-                    .iter()
-                    .all(|rule| rule.refused == Refused::Tracked),
-            refusal: shape.refusal,
-            overflow: shape.overflow,
+            is_tracked: last > 0 && rules[0].refused == Refused::Tracked,
             probes: Count::new(shape.probes),
             block_bytes: shape.block_bits as usize / 8,
         }
@@ -102,7 +91,7 @@ impl Engine {
 
     #[inline(always)]
     fn rule(&self, choice: u32) -> &ChoiceRule {
-        &self.rules[choice as usize % MAX_CHOICES]
+        &self.rules[usize::from(self.is_last(choice))]
     }
 
     #[inline(always)]
@@ -111,7 +100,7 @@ impl Engine {
         hash: u64,
         choice: u32,
     ) -> core::ops::Range<usize> {
-        let block = self.proposals.block(hash, choice) as usize;
+        let block = self.shape.proposals.block(hash, choice) as usize;
         let start = block * self.block_bytes;
         start..start + self.block_bytes
     }
@@ -129,16 +118,17 @@ impl Engine {
 
     #[inline(always)]
     fn is_last(&self, choice: u32) -> bool {
-        choice + 1 == self.proposals.choices()
+        choice + 1 == self.shape.proposals.choices()
     }
 
     /// Whether a block refuses a key now.
     #[inline(always)]
     fn refuses(&self, block: &[u8], hash: u64, choice: u32) -> bool {
-        if self.overflow == Overflow::Absorb && self.is_last(choice) {
+        if self.shape.overflow == Overflow::Absorb && self.is_last(choice) {
             return false;
         }
-        self.refusal
+        self.shape
+            .refusal
             .refuses(self.division(choice), block, || ticket(hash, choice))
     }
 
@@ -183,7 +173,7 @@ impl Engine {
         // Whether a lookup of this key has not ended yet.
         let mut maybe_present = !distinct;
         let mut taken_by = None;
-        for choice in 0..self.proposals.choices() {
+        for choice in 0..self.shape.proposals.choices() {
             let block = &site.blocks[self.place(hash, choice)];
             if maybe_present
                 && self.probe(hash, choice).covered::<_, ANY>(backend, block)
@@ -197,7 +187,7 @@ impl Engine {
             maybe_present &=
                 self.rule(choice).has_refused(block, hash, choice);
         }
-        let choices = self.proposals.choices();
+        let choices = self.shape.proposals.choices();
         let ends_at = match taken_by {
             Some(choice) => {
                 let placed =
@@ -213,7 +203,7 @@ impl Engine {
                     return false;
                 }
                 site.tally.refused = site.tally.refused.saturating_add(1);
-                self.overflow.choice(hash, choices)
+                self.shape.overflow.choice(hash, choices)
             }
         };
         for choice in 0..ends_at.unwrap_or(choices) {
@@ -272,7 +262,6 @@ impl ChoiceRule {
 
 /// Chooses the kernel of a shape.
 pub(super) fn select<D: AsRef<[u8]>>(
-    shape: &BalancedShape,
     engine: &Engine,
 ) -> KernelFns<Balanced<D>, Engine> {
     macro_rules! kernel {
@@ -284,7 +273,7 @@ pub(super) fn select<D: AsRef<[u8]>>(
             KernelFns::new::<Walk<$bytes, $tracked>>(core_fns())
         }};
     }
-    match (shape.block_bits, engine.is_tracked) {
+    match (engine.shape.block_bits, engine.is_tracked) {
         (256, false) => kernel!(32, false),
         (256, true) => kernel!(32, true),
         (_, false) => kernel!(64, false),
@@ -402,7 +391,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool>
         choice: u32,
     ) -> Choice<'a, BYTES, TRACKED, FIRST> {
         let engine = self.engine;
-        let level = engine.proposals.range(choice);
+        let level = engine.shape.proposals.range(choice);
         Choice {
             view: *self,
             choice,
@@ -520,7 +509,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
             };
         }
         let listed = continues
-            && engine.overflow == Overflow::List
+            && engine.shape.overflow == Overflow::List
             && list.contains(hash);
         Verdict::from_match(listed)
     }

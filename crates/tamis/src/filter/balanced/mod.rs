@@ -7,7 +7,6 @@ mod shape;
 pub use shape::Threshold;
 
 use alloc::borrow::Cow;
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -21,7 +20,7 @@ use crate::block::guarded::Division;
 use crate::dispatch::KernelFns;
 use crate::error::{Error, Result};
 use crate::filter::{Parameter, Parameters};
-use crate::format::{Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::format::{Counts, Image, ImageHeader, Kind, Persist, SectionTag};
 use crate::key::KeyHasher;
 use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
@@ -73,22 +72,15 @@ use shape::{BalancedShape, Tally};
 /// ```
 #[derive(Clone)]
 pub struct Balanced<D = Owned> {
-    shape: BalancedShape,
-    /// On the heap: it is a few cache lines, and filters get moved.
-    engine: Box<Engine>,
+    engine: Engine,
     envelope: Envelope<D>,
     tally: Tally,
-    list: Listed,
+    /// Range of the overflow list in the data, if that is an image; empty
+    /// otherwise, and in an image without listed keys.
+    stored_list: Range<usize>,
+    /// The overflow list, if it is not in the data.
+    list: OverflowList,
     fns: KernelFns<Self, Engine>,
-}
-
-/// Where the list is.
-#[derive(Debug, Clone)]
-enum Listed {
-    /// In memory, to be changed.
-    Owned(OverflowList),
-    /// In the file: sorted entries at this place.
-    Stored(Range<usize>),
 }
 
 /// The content of one block; made by
@@ -182,15 +174,9 @@ impl Balanced {
     ) -> Result<Self> {
         shape.check()?;
         let counts = Counts::empty(design_items, design_fpr);
-        let engine = Engine::new(&shape);
-        Ok(Self {
-            fns: kernels::select(&shape, &engine),
-            engine: Box::new(engine),
-            envelope: Envelope::zeroed(shape.payload(), hasher, counts)?,
-            shape,
-            tally: Tally::default(),
-            list: Listed::Owned(OverflowList::default()),
-        })
+        let envelope = Envelope::zeroed(shape.payload(), hasher, counts)?;
+        let (tally, list) = (Tally::default(), OverflowList::default());
+        Ok(Self::new(shape, envelope, tally, 0..0, list))
     }
 
     /// Inserts the hashes that `hash` makes of `chunks`. The order of
@@ -243,18 +229,44 @@ impl Balanced {
         distinct: bool,
     ) -> (&Engine, &KernelFns<Self, Engine>, Site<'_>) {
         let Self { engine, envelope, list, tally, fns, .. } = self;
-        // Builders and `into_owned` make an owned list.
-        let list = match list {
-            Listed::Owned(list) => list,
-            Listed::Stored(_) => unreachable!("owned filters own their list"),
-        };
         let blocks = envelope.data.as_mut();
         (engine, fns, Site { blocks, list, tally, distinct })
     }
 }
 
+impl<'a> Balanced<&'a [u8]> {
+    /// The same image elsewhere.
+    #[inline(always)]
+    pub(super) fn rebound(&self, data: &'a [u8]) -> Self {
+        Self {
+            engine: self.engine,
+            envelope: self.envelope.rebound(data),
+            tally: self.tally,
+            stored_list: self.stored_list.clone(),
+            list: OverflowList::default(),
+            fns: self.fns,
+        }
+    }
+}
+
 impl<D: AsRef<[u8]>> Balanced<D> {
-    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+    fn new(
+        shape: BalancedShape,
+        envelope: Envelope<D>,
+        tally: Tally,
+        stored_list: Range<usize>,
+        list: OverflowList,
+    ) -> Self {
+        let engine = Engine::new(shape);
+        let fns = kernels::select(&engine);
+        Self { engine, envelope, tally, stored_list, list, fns }
+    }
+
+    fn shape(&self) -> &BalancedShape {
+        &self.engine.shape
+    }
+
+    pub(super) fn from_header(header: &ImageHeader, data: D) -> Result<Self> {
         let geometry = header.geometry(Kind::Balanced)?;
         let (shape, tally) =
             BalancedShape::decode(geometry, header.counts.items)?;
@@ -267,15 +279,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             (SectionTag::LIST, listed.checked_mul(8)),
         ];
         let (envelope, [_, list]) = Envelope::view(header, data, sections)?;
-        let engine = Engine::new(&shape);
-        Ok(Self {
-            fns: kernels::select(&shape, &engine),
-            engine: Box::new(engine),
-            shape,
-            envelope,
-            tally,
-            list: Listed::Stored(list),
-        })
+        let own = OverflowList::default();
+        Ok(Self::new(shape, envelope, tally, list, own))
     }
 
     /// Inserts keys into a copy of the blocks. Fails for a key of the
@@ -286,7 +291,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         blocks: &mut [u8],
         hashes: &[u64],
     ) -> Result<super::in_place::Inserted> {
-        let mut list = OverflowList::from_sorted(self.list().sorted);
+        let mut list = OverflowList::copy_of(self.list());
         let mut tally = self.tally;
         let site = Site {
             blocks,
@@ -295,7 +300,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             distinct: false,
         };
         self.fns.insert_batch(&self.engine, site, hashes);
-        let is_listing = self.shape.overflow == Overflow::List;
+        let is_listing = self.shape().overflow == Overflow::List;
         if is_listing && tally.refused != self.tally.refused {
             return Err(super::unsupported(
                 Kind::Balanced.name(),
@@ -303,13 +308,13 @@ impl<D: AsRef<[u8]>> Balanced<D> {
                 "its overflow list would grow; replace the file instead",
             ));
         }
-        let choices = 0..self.shape.choices();
+        let choices = 0..self.shape().choices();
         let touched = hashes.iter().flat_map(|&hash| {
             choices.clone().map(move |choice| self.engine.place(hash, choice))
         });
         Ok(super::in_place::Inserted {
             items: tally.items(),
-            geometry: self.shape.encode(&tally),
+            geometry: self.shape().encode(&tally),
             touched: touched.collect(),
         })
     }
@@ -337,18 +342,10 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<Balanced> {
-        let list = match &self.list {
-            Listed::Owned(list) => list.clone(),
-            Listed::Stored(_) => OverflowList::from_sorted(self.list().sorted),
-        };
-        Ok(Balanced {
-            fns: kernels::select(&self.shape, &self.engine),
-            shape: self.shape,
-            engine: self.engine,
-            envelope: self.envelope.into_owned()?,
-            tally: self.tally,
-            list: Listed::Owned(list),
-        })
+        let list = OverflowList::copy_of(self.list());
+        let Self { engine, envelope, tally, .. } = self;
+        let envelope = envelope.into_owned()?;
+        Ok(Balanced::new(engine.shape, envelope, tally, 0..0, list))
     }
 
     /// How blocks are proposed.
@@ -360,7 +357,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn scheme(&self) -> Scheme {
-        self.shape.scheme
+        self.shape().scheme
     }
 
     /// When a block refuses.
@@ -372,7 +369,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn threshold(&self) -> Threshold {
-        self.shape.refusal.threshold()
+        self.shape().refusal.threshold()
     }
 
     /// The number of blocks in each level; of the whole array for every
@@ -387,7 +384,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn level_blocks(&self) -> &[u64] {
-        &self.shape.levels
+        self.shape().levels()
     }
 
     /// Bits set per key (k).
@@ -399,7 +396,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn probes(&self) -> u32 {
-        self.shape.probes
+        self.shape().probes
     }
 
     /// Average blocks read per insertion so far (a); none before the first.
@@ -413,7 +410,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn accesses(&self) -> Option<f64> {
-        let all = self.tally.refused as f64 * f64::from(self.shape.choices());
+        let all =
+            self.tally.refused as f64 * f64::from(self.shape().choices());
         self.mean_reads(all)
     }
 
@@ -438,8 +436,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     pub(crate) fn block_states(
         &self,
     ) -> impl Iterator<Item = BlockState> + '_ {
-        let levels = match self.shape.scheme {
-            Scheme::Multilevel => self.shape.choices(),
+        let levels = match self.shape().scheme {
+            Scheme::Multilevel => self.shape().choices(),
             _ => 1,
         };
         (0..levels).flat_map(|level| self.level_states(level))
@@ -461,12 +459,11 @@ impl<D: AsRef<[u8]>> Balanced<D> {
 
     /// The blocks a choice can propose, and their level.
     fn level(&self, choice: u32) -> (impl Iterator<Item = &[u8]> + '_, u32) {
-        let proposals = self.shape.proposals();
-        let level = proposals.ranges()[choice as usize];
-        let bytes = self.shape.block_bits as usize / 8;
+        let level = self.shape().proposals.range(choice);
+        let bytes = self.shape().block_bits as usize / 8;
         let start = level.first as usize * bytes;
         let end = start + level.blocks as usize * bytes;
-        let number = match self.shape.scheme {
+        let number = match self.shape().scheme {
             Scheme::Multilevel => choice,
             _ => 0,
         };
@@ -478,16 +475,17 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 
     fn list(&self) -> OverflowListView<'_> {
-        match &self.list {
-            Listed::Owned(list) => list.view(),
-            Listed::Stored(place) => {
-                let bytes = &self.envelope.data.as_ref()[place.clone()];
-                OverflowListView {
-                    sorted: bytemuck::cast_slice(bytes),
-                    recent: &[],
-                }
-            }
+        match self.stored_list.is_empty() {
+            true => self.list.view(),
+            false => OverflowListView {
+                sorted: bytemuck::cast_slice(self.stored_list()),
+                recent: &[],
+            },
         }
+    }
+
+    fn stored_list(&self) -> &[u8] {
+        &self.envelope.data.as_ref()[self.stored_list.clone()]
     }
 
     /// Reads per placed key plus `rest` reads for all others, on average.
@@ -503,19 +501,19 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// For each choice, the probabilities that its blocks claim an absent
     /// key, and that the lookup continues with the next choice.
     fn walk(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        (0..self.shape.choices()).map(|choice| {
+        (0..self.shape().choices()).map(|choice| {
             let division = self.engine.division(choice);
             let bits = division.payload_bits();
             let claim: Vec<f64> = (0..=bits)
                 .map(|ones| {
                     let fill = f64::from(ones) / f64::from(bits);
-                    power(fill, self.shape.probes)
+                    power(fill, self.shape().probes)
                 })
                 .collect();
             let (mut claimed, mut passed, mut blocks) = (0.0, 0.0, 0.0);
             for state in self.level_states(choice) {
                 let claim = claim[state.ones as usize];
-                let refused = match self.shape.absorbs(choice) {
+                let refused = match self.shape().absorbs(choice) {
                     true => 0.0,
                     false => self.refused_share(&state, division),
                 };
@@ -529,7 +527,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
 
     fn refused_share(&self, state: &BlockState, division: Division) -> f64 {
         let share = tracking::share(state.tracked, division.tracking_bits);
-        self.shape.refusal.share(state.load, state.ones) * share
+        self.shape().refusal.share(state.load, state.ones) * share
     }
 }
 
@@ -559,9 +557,9 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
     fn bytes(&self) -> u64 {
         let list = self.list();
         let entries = list.sorted.len() + list.recent.len();
-        let geometry = self.shape.encode(&self.tally);
+        let geometry = self.shape().encode(&self.tally);
         let list = Some(8 * entries);
-        self.envelope.header(Kind::Balanced, geometry, list).bytes()
+        self.envelope.header(Kind::Balanced, geometry, list).bytes
     }
 
     fn stats(&self) -> Stats {
@@ -572,9 +570,9 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             expected_fpr += reach * claimed;
             reach *= passed;
         }
-        let choices = f64::from(self.shape.choices());
+        let choices = f64::from(self.shape().choices());
         let refused = self.tally.refused as f64;
-        let reads_of_refused = match self.shape.overflow {
+        let reads_of_refused = match self.shape().overflow {
             Overflow::List => {
                 // Two different keys with one hash: the list's only error.
                 expected_fpr += reach * refused / 18_446_744_073_709_551_616.0;
@@ -584,7 +582,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             Overflow::Random => (choices + 1.0) / 2.0,
             Overflow::Absorb => 0.0,
         };
-        let list_bits = match self.shape.overflow {
+        let list_bits = match self.shape().overflow {
             Overflow::List => 64.0 * refused,
             _ => 0.0,
         };
@@ -622,7 +620,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
             loads += u64::from(state.load);
         }
         let items = self.len();
-        if ones > items.saturating_mul(self.shape.probes.into()) {
+        if ones > items.saturating_mul(self.shape().probes.into()) {
             return Err(Error::Inconsistent(
                 "more bits are set than the keys counted could set",
             ));
@@ -657,19 +655,17 @@ impl FilterMut for Balanced {
     fn clear(&mut self) {
         self.envelope.clear();
         self.tally = Tally::default();
-        self.list = Listed::Owned(OverflowList::default());
+        self.list = OverflowList::default();
     }
 }
 
 impl<D: AsRef<[u8]>> Persist for Balanced<D> {
     fn image(&self) -> Image<'_> {
-        let list: Cow<'_, [u8]> = match &self.list {
-            Listed::Owned(list) => Cow::Owned(flatten(&list.to_sorted())),
-            Listed::Stored(place) => {
-                Cow::Borrowed(&self.envelope.data.as_ref()[place.clone()])
-            }
+        let list = match self.stored_list.is_empty() {
+            true => Cow::Owned(flatten(&self.list.to_sorted())),
+            false => Cow::Borrowed(self.stored_list()),
         };
-        let geometry = self.shape.encode(&self.tally);
+        let geometry = self.shape().encode(&self.tally);
         self.envelope.image(Kind::Balanced, geometry, Some(list))
     }
 }
@@ -681,7 +677,7 @@ fn flatten(entries: &[HashBytes]) -> Vec<u8> {
 impl<D: AsRef<[u8]>> Balanced<D> {
     /// The settings by name; see [`inspect`](crate::inspect::parameters).
     pub(crate) fn parameters(&self) -> Parameters {
-        let shape = &self.shape;
+        let shape = self.shape();
         let mut all = vec![
             ("scheme", Parameter::Word(shape.scheme.name())),
             ("choices", Parameter::Count(shape.choices().into())),
@@ -703,7 +699,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             ("tracking_bits", Parameter::Count(shape.tracking_bits.into())),
             ("counter_bits", Parameter::Count(division.counter_bits.into())),
             ("blocks", Parameter::Count(shape.blocks())),
-            ("level_blocks", Parameter::Counts(shape.levels.clone())),
+            ("level_blocks", Parameter::Counts(shape.levels().to_vec())),
             ("block_bits", Parameter::Count(shape.block_bits.into())),
             ("probes", Parameter::Count(shape.probes.into())),
         ]);

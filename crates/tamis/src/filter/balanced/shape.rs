@@ -1,7 +1,5 @@
 //! The geometry of a balanced filter, and its bytes.
 
-use alloc::vec::Vec;
-
 use crate::block::guarded::Division;
 use crate::error::{Error, Result};
 use crate::format::{GeometryBytes, Reader};
@@ -118,7 +116,7 @@ fn counter_bits(refusal: Refusal) -> u32 {
 }
 
 /// The geometry: scheme, blocks and their division.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BalancedShape {
     pub(super) scheme: Scheme,
     pub(super) overflow: Overflow,
@@ -126,9 +124,7 @@ pub(super) struct BalancedShape {
     pub(super) block_bits: u32,
     pub(super) probes: u32,
     pub(super) tracking_bits: u32,
-    /// The blocks of each level; of the one array for every choice of the
-    /// single and sequential schemes.
-    pub(super) levels: Vec<u64>,
+    pub(super) proposals: Proposals,
 }
 
 /// Counts that go with the geometry.
@@ -151,13 +147,13 @@ impl Tally {
 
 impl BalancedShape {
     pub(super) fn choices(&self) -> u32 {
-        self.levels.len() as u32
+        self.proposals.choices()
     }
 
     pub(super) fn blocks(&self) -> u64 {
         match self.scheme {
-            Scheme::Multilevel => self.levels.iter().sum(),
-            _ => self.levels.first().copied().unwrap_or(0),
+            Scheme::Multilevel => self.levels().iter().sum(),
+            _ => self.levels().first().copied().unwrap_or(0),
         }
     }
 
@@ -165,11 +161,10 @@ impl BalancedShape {
         self.blocks().checked_mul(u64::from(self.block_bits / 8))
     }
 
-    pub(super) fn proposals(&self) -> Proposals {
-        match self.scheme {
-            Scheme::Multilevel => Proposals::multilevel(&self.levels),
-            _ => Proposals::sequential(self.blocks(), self.choices()),
-        }
+    /// The blocks of each level; of the one array for every choice of the
+    /// single and sequential schemes.
+    pub(super) fn levels(&self) -> &[u64] {
+        self.proposals.sizes()
     }
 
     /// Whether a choice takes every key.
@@ -202,8 +197,8 @@ impl BalancedShape {
             return invalid("tracking bits", "expected at most 32");
         }
         let fits = match self.scheme {
-            Scheme::Single => self.levels.len() == 1,
-            _ => (1..=MAX_CHOICES).contains(&self.levels.len()),
+            Scheme::Single => self.choices() == 1,
+            _ => self.choices() >= 1,
         };
         if !fits {
             return invalid("choices", "expected 1 for single, else 1 to 8");
@@ -220,16 +215,14 @@ impl BalancedShape {
                 }
             }
         }
-        let total = self
-            .levels
-            .iter()
-            .try_fold(0u64, |sum, &level| sum.checked_add(level));
+        let levels = self.levels();
+        let total =
+            levels.iter().try_fold(0u64, |sum, &level| sum.checked_add(level));
         let most = 1 << 55;
-        if self.levels.contains(&0) || total.is_none_or(|total| total >= most)
-        {
+        if levels.contains(&0) || total.is_none_or(|total| total >= most) {
             return invalid("blocks", "expected 1 to 2^55 - 1 blocks");
         }
-        let same = self.levels.windows(2).all(|pair| pair[0] == pair[1]);
+        let same = levels.windows(2).all(|pair| pair[0] == pair[1]);
         if self.scheme != Scheme::Multilevel && !same {
             return invalid("blocks", "one array has one size");
         }
@@ -238,7 +231,7 @@ impl BalancedShape {
 
     /// Fixed fields, then one size per choice; the tally behind them.
     pub(super) fn encode(&self, tally: &Tally) -> GeometryBytes {
-        let mut out = GeometryBytes::new();
+        let mut out = GeometryBytes::default();
         let (kind, threshold, admission) = match self.refusal {
             Refusal::Count(Admission { threshold, share }) => {
                 (0u16, threshold, share)
@@ -249,7 +242,7 @@ impl BalancedShape {
             code(&Scheme::ALL, &self.scheme),
             code(&Overflow::ALL, &self.overflow),
             kind,
-            self.levels.len() as u16,
+            self.choices() as u16,
         ] {
             out.put(&small.to_le_bytes());
         }
@@ -259,11 +252,11 @@ impl BalancedShape {
             out.put(&word.to_le_bytes());
         }
         out.put(&admission.to_le_bytes());
-        for level in &self.levels {
+        for level in self.levels() {
             out.put(&level.to_le_bytes());
         }
         out.put(&tally.refused.to_le_bytes());
-        for placed in &tally.placed[..self.levels.len()] {
+        for placed in &tally.placed[..self.levels().len()] {
             out.put(&placed.to_le_bytes());
         }
         out
@@ -289,8 +282,10 @@ impl BalancedShape {
             (1, 0) => Refusal::Popcount { set_bits: threshold },
             _ => return Err(corrupt("unknown threshold")),
         };
-        let levels =
-            (0..choices).map(|_| at.u64()).collect::<Result<Vec<_>>>()?;
+        let mut levels = [0; MAX_CHOICES];
+        for level in &mut levels[..choices] {
+            *level = at.u64()?;
+        }
         let mut tally = Tally { refused: at.u64()?, ..Tally::default() };
         for placed in &mut tally.placed[..choices] {
             *placed = at.u64()?;
@@ -309,7 +304,7 @@ impl BalancedShape {
             block_bits,
             probes,
             tracking_bits,
-            levels,
+            proposals: Proposals::new(scheme, &levels[..choices]),
         };
         shape.check().map_err(|error| match error {
             Error::InvalidArgument { why, .. } => corrupt(why),

@@ -79,7 +79,7 @@ impl TinySetGeometry {
     }
 
     pub(super) fn encode(&self) -> GeometryBytes {
-        let mut out = GeometryBytes::new();
+        let mut out = GeometryBytes::default();
         out.put(&self.blocks.to_le_bytes());
         out.put(&self.second.to_le_bytes());
         let Block { block_bits, chains, remainder_bits, .. } =

@@ -28,6 +28,8 @@ use crate::placement::address;
 #[derive(Clone, Copy)]
 pub(super) struct TinySetCore {
     pub(super) geometry: TinySetGeometry,
+    /// Number of the first of `fast_kernels` that fits, from 1 on, or 0.
+    kernel: u8,
     tables: BlockTables,
 }
 
@@ -72,40 +74,58 @@ pub(super) fn is_fast(shape: Shape) -> bool {
     fast_kernels!(any)
 }
 
-/// Chooses the kernel of a geometry, for blocks that single lookups find in
+impl TinySetCore {
+    pub(super) fn new(geometry: TinySetGeometry) -> Self {
+        let mut kernel = 0;
+        macro_rules! first {
+            ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
+                type Block<'a> = FastBlock<'a, $bytes, $form, $heads>;
+                kernel += 1;
+                if let Some(tables) = Block::tables(geometry.shape) {
+                    return Self { geometry, kernel, tables };
+                }
+            )*};
+        }
+        macro_rules! each {
+            ($($kernel:tt)*) => {
+                $({ first!($kernel); })*
+            };
+        }
+        fast_kernels!(each);
+        Self { geometry, kernel: 0, tables: BlockTables::UNUSED }
+    }
+}
+
+/// Selects the functions of a kernel, for blocks that single lookups find in
 /// `M`.
 pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
-    geometry: TinySetGeometry,
-) -> (TinySetCore, TinySetFns<D>) {
+    core: &TinySetCore,
+) -> TinySetFns<D> {
+    let mut kernel = 0;
     macro_rules! first {
-        ($(($bytes:literal, $form:ident, $heads:ident))*) => {
-            $(
-                type Block<'a> = FastBlock<'a, $bytes, $form, $heads>;
-                if let Some(tables) = Block::tables(geometry.shape) {
-                    type Here = Fast<$bytes, $form, $heads>;
-                    #[inline(never)]
-                    fn core_fns() -> CoreFns<TinySetCore> {
-                        CoreFns::new::<Here, Here>()
-                    }
-                    let fns = KernelFns::new::<FastLookup<Here, M>>(core_fns());
-                    return (TinySetCore { geometry, tables }, fns);
-                }
-            )*
-        };
+        ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
+            type Here = Fast<$bytes, $form, $heads>;
+            #[inline(never)]
+            fn core_fns() -> CoreFns<TinySetCore> {
+                CoreFns::new::<Here, Here>()
+            }
+            kernel += 1;
+            if core.kernel == kernel {
+                return KernelFns::new::<FastLookup<Here, M>>(core_fns());
+            }
+        )*};
     }
-    macro_rules! blocks {
+    macro_rules! each {
         ($($kernel:tt)*) => {
             $({ first!($kernel); })*
         };
     }
-    fast_kernels!(blocks);
+    fast_kernels!(each);
     #[inline(never)]
     fn core_fns() -> CoreFns<TinySetCore> {
         CoreFns::new::<Reference, Reference>()
     }
-    let tables = BlockTables::UNUSED;
-    let fns = KernelFns::new::<Reference>(core_fns());
-    (TinySetCore { geometry, tables }, fns)
+    KernelFns::new::<Reference>(core_fns())
 }
 
 /// The kernel of one specialisation.
@@ -849,7 +869,7 @@ mod tests {
             repeats: false,
         };
         let tables = FastBlock::<64, Plain, H>::tables(shape).unwrap();
-        let core = TinySetCore { geometry, tables };
+        let core = TinySetCore { geometry, kernel: 0, tables };
         // Planning reads no block: one is enough.
         let bytes = [0; 64];
         let view = TinySetView::<64, Plain, H>::new(&core, &bytes);

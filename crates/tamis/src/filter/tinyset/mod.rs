@@ -26,7 +26,7 @@ use super::{
 use crate::arch::{Hint as _, L1};
 use crate::block::fingerprint::{DecodedBlock, Form, Shape};
 use crate::error::{Error, Result};
-use crate::format::{Counts, Header, Image, Kind, Persist, SectionTag};
+use crate::format::{Counts, Image, ImageHeader, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::memory::{AfterHeader, BlocksMut, Owned, WholeBuffer};
 use crate::placement::address;
@@ -116,7 +116,8 @@ impl TinySet {
 
     /// Around memory that has all blocks and nothing else.
     fn owned(geometry: TinySetGeometry, envelope: Envelope) -> Self {
-        let (core, fns) = kernels::select::<_, WholeBuffer>(geometry);
+        let core = TinySetCore::new(geometry);
+        let fns = kernels::select::<_, WholeBuffer>(&core);
         Self { core, fns, envelope }
     }
 
@@ -187,13 +188,28 @@ impl TinySet {
     }
 }
 
+impl<'a> TinySet<&'a [u8]> {
+    /// The same image elsewhere.
+    #[inline(always)]
+    pub(super) fn rebound(&self, data: &'a [u8]) -> Self {
+        // Fields are copied in place: as variables they would be copied twice,
+        // and the second copy would wait for the stores of the first.
+        Self {
+            core: self.core,
+            fns: self.fns,
+            envelope: self.envelope.rebound(data),
+        }
+    }
+}
+
 impl<D: AsRef<[u8]>> TinySet<D> {
-    pub(super) fn from_header(header: &Header, data: D) -> Result<Self> {
+    pub(super) fn from_header(header: &ImageHeader, data: D) -> Result<Self> {
         let geometry =
             TinySetGeometry::decode(header.geometry(Kind::TinySet)?)?;
         let sections = [(SectionTag::BLOCKS, geometry.payload())];
         let (envelope, _) = Envelope::view(header, data, sections)?;
-        let (core, fns) = kernels::select::<_, AfterHeader>(geometry);
+        let core = TinySetCore::new(geometry);
+        let fns = kernels::select::<_, AfterHeader>(&core);
         Ok(Self { core, fns, envelope })
     }
 
@@ -538,7 +554,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     fn bytes(&self) -> u64 {
         let geometry = self.core.geometry.encode();
-        self.envelope.header(Kind::TinySet, geometry, None).bytes()
+        self.envelope.header(Kind::TinySet, geometry, None).bytes
     }
 
     fn stats(&self) -> Stats {

@@ -286,14 +286,13 @@ impl ChainedBuilder {
     /// ```
     pub fn build<K, V>(&self) -> Result<Chained<K, V>> {
         let design = self.design()?;
-        let choices = design.level_shares.len() as u32;
-        let proposals = match design.scheme {
+        let levels = match design.scheme {
             Scheme::Multilevel => {
-                let levels = level_sizes(design.buckets, &design.level_shares);
-                Proposals::multilevel(&levels)
+                level_sizes(design.buckets, &design.level_shares)
             }
-            _ => Proposals::sequential(design.buckets, choices),
+            _ => alloc::vec![design.buckets; design.level_shares.len()],
         };
+        let proposals = Proposals::new(design.scheme, &levels);
         let rule = RefusalRule::new(design.threshold, design.admission);
         Chained::with_design(design, proposals, rule, self.hasher)
     }

@@ -227,8 +227,7 @@ impl<K, V> Chained<K, V> {
     /// ```
     #[must_use]
     pub fn level_buckets(&self) -> Vec<u64> {
-        let ranges = self.proposals.ranges().iter();
-        ranges.map(|range| range.blocks).collect()
+        self.proposals.sizes().to_vec()
     }
 
     /// The number of keys.

@@ -19,7 +19,7 @@ use super::entry_list::EntryList;
 use super::place::TableCounts;
 use crate::error::Result;
 use crate::key::KeyHasher;
-use crate::placement::Proposals;
+use crate::placement::{Proposals, Scheme};
 use crate::summary::{Levels, NoSummary, Summary, TableShape};
 use buckets::Buckets;
 
@@ -148,7 +148,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
             summary,
             exceptions: BTreeMap::new(),
             audited: true,
-            proposals: Proposals::multilevel(shape.levels()),
+            proposals: Proposals::new(Scheme::Multilevel, shape.levels()),
             shape,
             hasher,
             counts: TableCounts::default(),
