@@ -37,6 +37,10 @@ use crate::memory::Owned;
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a view allocates nothing, and filters are mostly borrowed"
+)]
 pub enum AnyFilter<D = Owned> {
     /// A standard Bloom filter.
     Bloom(Bloom<D>),

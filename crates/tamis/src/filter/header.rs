@@ -12,21 +12,21 @@ use crate::key::KeyHasher;
 ///
 /// Opening a filter parses its header, which costs tens of nanoseconds. A
 /// program that opens the same bytes again and again (a storage engine that
-/// reads filters through a block cache) parses once, keeps the `ImageHeader`
+/// reads filters through a block cache) parses once, keeps the `Header`
 /// (`Copy`, without a borrow of the bytes), and opens with
 /// `from_bytes_with`, which costs a few:
 ///
 /// ```
-/// use tamis::{Blocked, ImageHeader};
+/// use tamis::{Blocked, Header};
 ///
 /// let mut filter = Blocked::builder().items(1000).fpr(0.01).build()?;
 /// filter.insert("apple");
 /// let bytes = filter.to_bytes();
 ///
-/// let header = ImageHeader::parse(&bytes)?; // once
+/// let header = Header::parse(&bytes)?; // once
 /// assert_eq!((header.kind(), header.items()), (tamis::Kind::Blocked, 1));
 /// for _ in 0..3 {
-///     let filter = Blocked::from_bytes_with(&header, &bytes[..])?;
+///     let filter = Blocked::from_bytes_with(&header, &bytes)?;
 ///     assert!(filter.contains("apple"));
 /// }
 /// # Ok::<(), tamis::Error>(())
@@ -75,9 +75,9 @@ impl Header {
     /// Kind of the filter.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader, Kind};
+    /// use tamis::{Bloom, Header, Kind};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(ImageHeader::parse(&bytes)?.kind(), Kind::Bloom);
+    /// assert_eq!(Header::parse(&bytes)?.kind(), Kind::Bloom);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -88,9 +88,9 @@ impl Header {
     /// Hash function of the keys.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader, KeyHasher};
+    /// use tamis::{Bloom, Header, KeyHasher};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(*ImageHeader::parse(&bytes)?.hasher(), KeyHasher::default());
+    /// assert_eq!(*Header::parse(&bytes)?.hasher(), KeyHasher::default());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -101,9 +101,9 @@ impl Header {
     /// Keys inserted, repeats included.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader};
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(ImageHeader::parse(&bytes)?.items(), 0);
+    /// assert_eq!(Header::parse(&bytes)?.items(), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -114,9 +114,9 @@ impl Header {
     /// Keys the filter was sized for.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader};
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(ImageHeader::parse(&bytes)?.design_items(), 9);
+    /// assert_eq!(Header::parse(&bytes)?.design_items(), 9);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -128,9 +128,9 @@ impl Header {
     /// [`design_items`](Self::design_items) keys.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader};
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert!(ImageHeader::parse(&bytes)?.design_fpr() <= 0.1);
+    /// assert!(Header::parse(&bytes)?.design_fpr() <= 0.1);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -141,9 +141,9 @@ impl Header {
     /// Length of the image, header included.
     ///
     /// ```
-    /// use tamis::{Bloom, ImageHeader};
+    /// use tamis::{Bloom, Header};
     /// let bytes = Bloom::builder().items(9).fpr(0.1).build()?.to_bytes();
-    /// assert_eq!(ImageHeader::parse(&bytes)?.bytes(), bytes.len() as u64);
+    /// assert_eq!(Header::parse(&bytes)?.bytes(), bytes.len() as u64);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]

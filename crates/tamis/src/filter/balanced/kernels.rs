@@ -391,14 +391,16 @@ impl<'a, const BYTES: usize, const TRACKED: bool>
         choice: u32,
     ) -> Choice<'a, BYTES, TRACKED, FIRST> {
         let engine = self.engine;
+        // With tracking bits a second choice exists.
+        let is_last = !(TRACKED && FIRST) && engine.is_last(choice);
         let level = engine.shape.proposals.range(choice);
         Choice {
             view: *self,
             choice,
             level,
             probes: engine.probes,
-            rule: *engine.rule(choice),
-            is_last: engine.is_last(choice),
+            rule: engine.rules[usize::from(is_last)],
+            is_last,
             streams: Streams {
                 first: Probes::streams(0),
                 ticket: ticket_stream(choice),
@@ -495,7 +497,6 @@ impl<'a, const BYTES: usize, const TRACKED: bool, const FIRST: bool>
             return Verdict::Maybe;
         }
         let choice = if FIRST { 0 } else { self.choice };
-        // With tracking bits a second choice exists.
         let is_last = self.is_last && !(TRACKED && FIRST);
         let continues = match TRACKED && !is_last {
             true => rule.has_tracked(block, self.streams.ticket.word(hash)),
