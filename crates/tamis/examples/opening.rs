@@ -76,7 +76,7 @@ fn main() -> Result<()> {
     for kind in Kind::ALL {
         let filter = AnyFilter::builder(kind)
             .fpr(0.01)
-            .build_from((0..KEYS).map(|key| key.to_le_bytes()))?;
+            .build_from((0..KEYS).map(u64::to_le_bytes))?;
         let hashes: Vec<u64> = (0..KEYS)
             .map(|key| filter.hasher().hash(&key.to_le_bytes()))
             .collect();
