@@ -155,7 +155,10 @@ pub(crate) fn cure(filter: &AnyFilter, report: &FilterReport) -> String {
         Growth::Doubles if report.expected_fpr < 2.0 * report.design_fpr => {
             "`tamis grow` it before adding more".into()
         }
-        _ => format!("build it again with --items {}", report.items),
+        _ => format!(
+            "build it again with --items {}",
+            report.sufficient_items()
+        ),
     }
 }
 

@@ -64,7 +64,10 @@ pub(crate) struct FilterReport {
     /// and a SipHash key has 128 bits.
     seed: Option<String>,
     pub(crate) items: u64,
+    least_items: u64,
     pub(crate) estimated_items: f64,
+    /// `None` if the filter is too full for an upper bound.
+    most_items: Option<u64>,
     design_items: u64,
     bits_per_key: Option<f64>,
     bytes: u64,
@@ -113,7 +116,9 @@ impl FilterReport {
         let Stats {
             kind,
             items,
+            least_items,
             estimated_items,
+            most_items,
             design_items,
             bytes,
             bits_per_key,
@@ -133,7 +138,9 @@ impl FilterReport {
             hash: hasher.id().name(),
             seed: (!secret).then(|| seed(hasher)),
             items,
+            least_items,
             estimated_items,
+            most_items,
             design_items,
             bits_per_key,
             bytes,
@@ -192,10 +199,7 @@ impl FilterReport {
         let rows = [
             ("kind", self.kind.to_string()),
             ("keys", format!("{}{fullness}", count(self.items))),
-            (
-                "different keys",
-                format!("about {}", count_f64(self.estimated_items)),
-            ),
+            ("different keys", self.different_keys()),
             ("designed for", count(self.design_items)),
             ("size", size(self.bytes)),
             ("bits per key", bits),
@@ -238,7 +242,7 @@ impl FilterReport {
                     &format!(
                         "This filter holds more keys than its design: build \
                          it again with --items {}.",
-                        self.items
+                        self.sufficient_items()
                     ),
                     0,
                     0
@@ -246,6 +250,28 @@ impl FilterReport {
             )?;
         }
         Ok(())
+    }
+
+    /// Best estimate of the number of different keys, with its bounds.
+    fn different_keys(&self) -> String {
+        let [estimate, least] =
+            [count_f64(self.estimated_items), count(self.least_items)];
+        match self.most_items {
+            Some(most) if most == self.least_items => least,
+            Some(most) => {
+                format!("about {estimate} ({least} to {})", count(most))
+            }
+            None => format!("about {estimate} (at least {least})"),
+        }
+    }
+
+    /// Value of `--items` for another build from the same keys: not below
+    /// the number of different keys.
+    pub(crate) fn sufficient_items(&self) -> String {
+        match self.most_items {
+            Some(most) => most.to_string(),
+            None => format!("N, more than {}", self.least_items),
+        }
     }
 
     fn print_json_with(&self, more: &impl Serialize) -> Result<()> {

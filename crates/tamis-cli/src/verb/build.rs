@@ -405,7 +405,10 @@ impl Args {
         store(&mut filter, &input, &metadata)?;
         let report = FilterReport::new(&filter);
         self.strict.check(self.output.path(), &report, || {
-            format!("build it again with --items {}", report.items)
+            format!(
+                "build it again with --items {}",
+                report.sufficient_items()
+            )
         })?;
         self.output.write(&filter)?;
         report.print(form)?;

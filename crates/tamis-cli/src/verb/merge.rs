@@ -82,7 +82,10 @@ impl Args {
         }
         let report = FilterReport::new(&filter);
         self.strict.check(self.output.path(), &report, || {
-            format!("build every part with --items {}", report.items)
+            format!(
+                "build every part with --items {}",
+                report.sufficient_items()
+            )
         })?;
         self.output.write(&filter)?;
         report.print_with(form, &forecast)?;

@@ -142,3 +142,35 @@ fn repeats_that_made_a_filter_too_large_are_a_hint() {
     // Each repeat is stored.
     dir.run("build -o f --removable --fpr 0.001 --force keys").success();
 }
+
+/// A filter far over its design cannot count its keys. The bounds hold, and
+/// the advice is not below the number of keys.
+#[test]
+fn the_advice_is_not_below_the_number_of_keys() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 20_000));
+    for settings in [
+        "--kind tinyset",
+        "--kind tinyset --repeats",
+        "--kind blocked",
+        "--kind bloom",
+        "--kind split",
+    ] {
+        dir.run(&format!(
+            "build keys -o f --force --fpr 0.01 --items 100 {settings}"
+        ))
+        .done();
+        let info = dir.info("f");
+        let number = |field: &str| info[field].as_f64().unwrap();
+        let (least, most) = (number("least_items"), number("most_items"));
+        assert!(least <= 20_000.0 && 20_000.0 <= most, "{settings}: {info}");
+        let estimate = number("estimated_items");
+        assert!(least <= estimate && estimate <= most, "{settings}: {info}");
+        let run = dir.run("info f");
+        let text = run.text();
+        let advice = text.split("--items ").nth(1).unwrap_or_default();
+        let digits = |c: &char| c.is_ascii_digit();
+        let items: String = advice.chars().take_while(digits).collect();
+        assert!(items.parse::<u64>().unwrap() >= 20_000, "{settings}: {text}");
+    }
+}
