@@ -105,7 +105,7 @@ impl Promise {
             let rounded = (bits * 100.0).round() / 100.0;
             assert!(rounded <= most, "{what}: {bits} bits a key");
             let payload = filter.block_count() * u64::from(block_bits) / 8;
-            assert_eq!(stats.bytes, payload + HEADER);
+            assert_eq!(stats.bytes, HEADER + payload + chunk_list(payload));
 
             let block =
                 Block { flag_bits, ..Block::new(block_bits, block_bits / 8) };
@@ -123,6 +123,18 @@ impl Promise {
 
 /// Bytes before the blocks.
 const HEADER: u64 = 192;
+
+/// Bytes of the checksums behind a long section: 8 for each 64 KiB, at the
+/// next multiple of 64.
+fn chunk_list(payload: u64) -> u64 {
+    match payload {
+        0..=65_536 => 0,
+        _ => {
+            payload.next_multiple_of(64) - payload
+                + 8 * payload.div_ceil(65_536)
+        }
+    }
+}
 
 const ITEMS: u64 = 2_000_000;
 const PROBES: u64 = 10_000_000;

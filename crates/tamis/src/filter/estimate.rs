@@ -91,9 +91,11 @@ impl Estimate {
         // ln(1 / free) grew about evenly from 0, and a key was counted with
         // a chance of `free` at the time.
         let grown = -libm::log(free);
-        let best = match grown {
-            0.0 => items,
-            _ => items * libm::expm1(grown) / grown,
+        // A filter without a free block has an infinite `grown`: the counted
+        // keys are all that it shows.
+        let best = match grown.is_normal() {
+            true => items * libm::expm1(grown) / grown,
+            false => items,
         };
         // No key was counted with a lower chance than `free`.
         let slack = ERRORS * (libm::sqrt(items * fpr) + ERRORS * fpr);

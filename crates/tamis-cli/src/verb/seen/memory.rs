@@ -199,9 +199,13 @@ impl Losses {
 /// Smallest number above `items` of the form `design * 2^(i/2)`, where
 /// `i >= -12`: the samples of a filter that is filled to its design.
 fn next_sample(items: u64, design: u64) -> u64 {
-    let mut place = design.max(1) as f64 / 64.0;
+    let design = design.max(1) as f64;
+    let mut half_octaves = -12.0;
+    // Exact at the design: repeated multiplication would round past it.
+    let mut place = design / 64.0;
     while place.ceil() <= items as f64 {
-        place *= std::f64::consts::SQRT_2;
+        half_octaves += 1.0;
+        place = design * f64::exp2(half_octaves / 2.0);
     }
     (place.ceil() as u64).max(items.saturating_add(1))
 }
