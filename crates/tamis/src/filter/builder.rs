@@ -144,8 +144,8 @@ pub trait Buildable: FilterMut + Sized + sealed::Sealed {
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// A builder is `Copy` and can be stored. Finding the cheapest design takes
-/// 0.1 ms for most kinds and up to seconds for `Balanced`;
+/// A builder is `Copy` and can be stored. Finding the cheapest design costs
+/// more than making a small filter, most of all for `Balanced`;
 /// [`resolve`](Self::resolve) does it once for many filters:
 ///
 /// ```
