@@ -29,8 +29,8 @@ fn filters(items: u64) -> u64 {
     (4000 / items).clamp(3, 60)
 }
 
-/// Non-members asked of all filters of a length: some 400 false positives,
-/// which are known to 5 %.
+/// Non-members asked of all filters of a length: about 400 false positives,
+/// with a standard error of 5 %.
 const HITS: f64 = 400.0;
 /// Two-sided 99.99 %: the sweep makes some 1000 comparisons.
 const Z: f64 = 3.9;

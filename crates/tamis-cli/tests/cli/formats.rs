@@ -230,8 +230,8 @@ fn keys_longer_than_the_limit_are_refused() {
     }
 }
 
-/// A filter of digests that is asked for plain keys would answer "certainly
-/// not" to every breached password.
+/// Plain keys looked up in a filter of digests would all be "certainly not",
+/// breached passwords included.
 #[test]
 fn other_key_formats_are_refused() {
     let dir = TestDir::new();

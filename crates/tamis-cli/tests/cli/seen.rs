@@ -202,7 +202,7 @@ fn killed_runs_lose_no_key() {
     }
 }
 
-/// Keys that nobody may have read are printed again.
+/// Keys printed into a closed pipe are not saved: the next run prints them.
 #[test]
 fn closed_stdout_saves_nothing() {
     let dir = TestDir::new();

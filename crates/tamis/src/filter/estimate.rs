@@ -38,8 +38,8 @@ impl Estimate {
         self.most.is_finite().then(|| libm::ceil(self.most) as u64)
     }
 
-    /// Keys of a Bloom kind, of which each sets so many bits in so many
-    /// blocks: `visits` are pairs of a number of blocks and the bits in each.
+    /// Keys of a Bloom kind. `visits` are the bits of one key: pairs of a
+    /// number of blocks and the bits in each.
     pub(super) fn of_bits(
         fill: &FillHistogram,
         visits: &[(u32, u32)],
@@ -49,8 +49,8 @@ impl Estimate {
         if !fill.has_full() && clear >= 1.0 / 16.0 {
             let probes: u32 = visits.iter().map(|(n, bits)| n * bits).sum();
             let probes = f64::from(probes);
-            // Throws x per bit leave exp(-x) clear and are known up to
-            // exp(x) - 1 - x throws per bit.
+            // x throws per bit leave exp(-x) clear; the variance of their
+            // estimate is exp(x) - 1 - x per bit.
             let variance = fill.mean(|fill| {
                 let clear = 1.0 - fill;
                 block_bits * (1.0 / clear - 1.0 + libm::log(clear))

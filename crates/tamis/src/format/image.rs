@@ -37,8 +37,8 @@ pub(crate) struct Image<'a> {
 
 impl Image<'_> {
     /// Passes the bytes after the header to `put`, in order. Returns the
-    /// header, whose checksums are known only then: every chunk is hashed
-    /// when it is written, which reads it once.
+    /// header, whose checksums need all chunks: every chunk is hashed when it
+    /// is written, which reads it once.
     fn write<E>(
         &self,
         mut put: impl FnMut(&[u8]) -> core::result::Result<(), E>,
