@@ -37,11 +37,6 @@ impl Poisson {
         &self.tail
     }
 
-    /// E(N)^+, E(N-1)^+, ...
-    pub(crate) fn excesses(&self) -> &[f64] {
-        &self.excess
-    }
-
     /// P(N = i), P(N = i + 1), ...
     pub(crate) fn from(&self, i: usize) -> &[f64] {
         self.chance.get(i..).unwrap_or_default()

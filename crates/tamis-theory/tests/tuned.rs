@@ -84,6 +84,37 @@ fn designs_with_a_list() {
     assert_eq!(compared, 8 * 3);
 }
 
+/// The memory for a rate against that of the reference with this rate.
+#[test]
+fn designs_for_a_rate() {
+    let mut compared = 0;
+    for row in reference("tuned") {
+        let (bits, beta) = (integer(&row["B"]), number(&row["beta"]));
+        for limit in ["1.1", "1.25", "1.5"] {
+            let cap: f64 = limit.parse().unwrap();
+            let want = number(&row["designs"][limit]["popcount"]["fpr"]);
+            let mode = Some(Mode::Popcount);
+            let got = tune::for_fpr(bits, want, cap, mode).unwrap();
+            let p = got.prediction;
+            let what = format!("{beta} {limit}: {got:?}");
+            assert!(p.bits_per_key <= 1.002 * beta, "{what}");
+            assert!(p.fpr <= want && p.reads_miss <= cap, "{what}");
+            // The model gives the same prediction for the design returned.
+            let again = absorbing::predict(
+                bits,
+                p.bits_per_key,
+                &got.level_shares,
+                got.refuse,
+                got.probes,
+                got.tracking_bits,
+            );
+            assert_eq!(again.map(|again| again.prediction), Ok(p), "{what}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 8 * 3);
+}
+
 #[test]
 fn more_reads_do_not_raise_the_rate() {
     for beta in [10.0, 24.0] {
@@ -121,6 +152,11 @@ fn arguments_out_of_range_are_errors() {
     }
     assert!(tune::best(500, 16.0, 1.25, None).is_err());
     assert!(tune::with_list(512, 16.0, 1.25, -0.1).is_err());
+    let error = tune::for_fpr(512, 0.2, 1.25, None).unwrap_err();
+    assert!(matches!(error, Error::OutOfRange { max: 0.148, .. }), "{error}");
+    let error = tune::for_fpr(64, 1e-9, 1.25, Some(Mode::Popcount));
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
     let tight = tune::with_list(512, 16.0, 1.000_001, 1e-300).unwrap_err();
     assert!(matches!(tight, Error::NoDesign { .. }));
 }

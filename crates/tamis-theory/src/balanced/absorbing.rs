@@ -16,7 +16,6 @@
 
 use alloc::vec::Vec;
 
-use super::refuser::{self, Weights};
 use super::{Refuser, Stage, Walk, bits_to_count, payload_bits};
 use crate::{Prediction, Result, blocked, check, poisson::Poisson};
 
@@ -148,9 +147,7 @@ pub fn predict(
             .take()
             .filter(|(keys, _)| *keys >= most)
             .unwrap_or_else(|| (most + most / 16, refuser(most + most / 16)));
-        let marks =
-            refuser::marks(poisson.tails(), tracking_bits, block.first());
-        let outcome = block.outcome(&Weights::new(&poisson, &marks));
+        let outcome = block.outcome(poisson.chances(), tracking_bits);
         table = Some((covered, block));
         stages.push(Stage {
             maybe: outcome.maybe,

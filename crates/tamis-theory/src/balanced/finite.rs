@@ -29,7 +29,7 @@
 use alloc::vec::Vec;
 
 use super::absorbing::Refuse;
-use super::refuser::{self, Passed, Weights};
+use super::refuser::Passed;
 use super::{Refuser, bits_to_count, payload_bits};
 use crate::load::Load;
 use crate::poisson::sums_above;
@@ -202,21 +202,6 @@ fn arrivals(keys: f64, blocks: u64) -> Result<Load> {
     Ok(Load::binomial(keys, blocks))
 }
 
-/// The chances of 0, 1, ... arrivals, and their sums above.
-struct Arrivals {
-    chances: Vec<f64>,
-    tails: Vec<f64>,
-    excesses: Vec<f64>,
-}
-
-impl Arrivals {
-    fn new(keys: f64, blocks: u64) -> Result<Self> {
-        let chances = arrivals(keys, blocks)?.dense();
-        let (tails, excesses) = sums_above(&chances);
-        Ok(Self { chances, tails, excesses })
-    }
-}
-
 /// A level whose blocks refuse.
 struct Level<'a> {
     blocks: u64,
@@ -228,8 +213,9 @@ struct Level<'a> {
 impl Level<'_> {
     /// The keys it refuses.
     fn refused(&self, keys: f64) -> Result<f64> {
-        let arrivals = Arrivals::new(keys, self.blocks)?;
-        Ok(self.blocks as f64 * self.block.mean(&arrivals.excesses))
+        let chances = arrivals(keys, self.blocks)?.dense();
+        let outcome = self.block.outcome(&chances, self.classes);
+        Ok(self.blocks as f64 * outcome.refused)
     }
 
     /// The chances that a lookup ends here with "maybe" and that it goes on,
@@ -238,16 +224,8 @@ impl Level<'_> {
         let (mut maybe, mut passed) = (0.0, 0.0);
         let (mut mean, mut square) = (0.0, 0.0);
         for &(weight, keys) in &keys.points {
-            let Arrivals { chances, tails, excesses } =
-                Arrivals::new(keys, self.blocks)?;
-            let first = self.block.first();
-            let marks = refuser::marks(&tails, self.classes, first);
-            let outcome = self.block.outcome(&Weights {
-                chances: &chances,
-                tails: &tails,
-                excesses: &excesses,
-                marks: &marks,
-            });
+            let chances = arrivals(keys, self.blocks)?.dense();
+            let outcome = self.block.outcome(&chances, self.classes);
             maybe += weight * outcome.maybe;
             // Sums over blocks that a lookup passes.
             let here = self.block.passed(&chances, self.classes);
@@ -275,7 +253,8 @@ impl Level<'_> {
         if blocks == 0 || keys <= 0.0 {
             return Ok(Rest { mean: 0.0, slope: 0.0, variance: 0.0 });
         }
-        let Arrivals { tails, excesses, .. } = Arrivals::new(keys, blocks)?;
+        let chances = arrivals(keys, blocks)?.dense();
+        let (tails, excesses) = sums_above(&chances);
         let (n, block) = (blocks as f64, self.block);
         let arrived = keys / n;
         let refused = block.mean(&excesses);

@@ -8,7 +8,6 @@
 use alloc::vec::Vec;
 
 use crate::dot::dot;
-use crate::poisson::Poisson;
 use crate::{coverage, prediction::MAX_PROBES};
 
 /// The refusing block.
@@ -77,11 +76,6 @@ impl Refuser {
             .refuser(set_bits)
     }
 
-    /// The fewest keys that fill the block.
-    pub(crate) fn first(&self) -> usize {
-        self.first
-    }
-
     /// The mean of `values[i]` over the number of keys i that fills the block.
     pub(crate) fn mean(&self, values: &[f64]) -> f64 {
         dot(&self.fills, values.get(self.first..).unwrap_or_default())
@@ -137,72 +131,51 @@ impl Refuser {
         }
     }
 
-    /// The outcome with given arrivals.
-    pub(crate) fn outcome(&self, arrivals: &Weights<'_>) -> Outcome {
-        let from = |all: &'_ [f64]| -> usize { self.first.min(all.len()) };
-        let tails = &arrivals.tails[from(arrivals.tails)..];
-        let excesses = &arrivals.excesses[from(arrivals.excesses)..];
-        let marks = &arrivals.marks[from(arrivals.marks)..];
-        let go_on = dot(&self.fills, marks);
-        Outcome {
-            maybe: dot(&self.open, arrivals.chances)
-                + dot(&self.filled, tails),
-            refused: dot(&self.fills, excesses),
-            go_on,
-            passed: (go_on - dot(&self.filled, marks)).max(0.0),
+    /// The outcome with some tracking bits, from the chances of 0, 1, ...
+    /// arrivals.
+    ///
+    /// Without tracking bits a lookup goes on past every full block; with them
+    /// only if a refused key marked the lookup's class. The chance of a mark,
+    /// E[1-z^(N-i); N > i] with z = 1-1/`tracking_bits`, is (1-z) P(N > i) +
+    /// z E[1-z^(N-i-1); N > i+1], so that all sums are taken from above.
+    pub(crate) fn outcome(
+        &self,
+        chances: &[f64],
+        tracking_bits: u32,
+    ) -> Outcome {
+        let first = self.first.min(chances.len());
+        let chances_of_full = &chances[first..];
+        let filling = self.fills.len().min(chances_of_full.len());
+        let hit = match tracking_bits {
+            0 => 1.0,
+            bits => 1.0 / f64::from(bits),
+        };
+        // P(N >= i), E(N-i)^+ and the chance of a mark.
+        let (mut above, mut more, mut marked) = (0.0, 0.0, 0.0);
+        let mut step = |chance: f64| {
+            more += above;
+            marked = hit * above + (1.0 - hit) * marked;
+            above += chance;
+            let goes_on = if tracking_bits == 0 { above } else { marked };
+            (above, more, goes_on)
+        };
+        for chance in chances_of_full[filling..].iter().rev() {
+            step(*chance);
         }
-    }
-}
-
-/// The arrivals N at a block, by number of keys i.
-#[derive(Clone, Copy)]
-pub(crate) struct Weights<'a> {
-    /// P(N = i).
-    pub(crate) chances: &'a [f64],
-    /// P(N >= i).
-    pub(crate) tails: &'a [f64],
-    /// E(N-i)^+.
-    pub(crate) excesses: &'a [f64],
-    /// Chance that a block that became full with its i-th key makes a
-    /// lookup go on: [`marks`].
-    pub(crate) marks: &'a [f64],
-}
-
-impl<'a> Weights<'a> {
-    pub(crate) fn new(arrivals: &'a Poisson, marks: &'a [f64]) -> Self {
-        Weights {
-            chances: arrivals.chances(),
-            tails: arrivals.tails(),
-            excesses: arrivals.excesses(),
-            marks,
+        let mut maybe = dot(&self.open, chances);
+        let (mut refused, mut go_on, mut found) = (0.0, 0.0, 0.0);
+        let fills = self.fills[..filling].iter().zip(&self.filled).rev();
+        let chances = chances_of_full[..filling].iter().rev();
+        for (chance, (fills, filled)) in chances.zip(fills) {
+            let (above, more, goes_on) = step(*chance);
+            maybe += filled * above;
+            refused += fills * more;
+            go_on += fills * goes_on;
+            found += filled * goes_on;
         }
+        let passed = (go_on - found).max(0.0);
+        Outcome { maybe, refused, go_on, passed }
     }
-}
-
-/// The chances that a block which became full with its i-th key makes a
-/// lookup go on, from the chances `tails[i]` of at least i arrivals.
-///
-/// Without tracking bits a lookup goes on past every full block; with them
-/// only if a refused key marked the lookup's class. Entries before `first`
-/// are left at zero.
-pub(crate) fn marks(
-    tails: &[f64],
-    tracking_bits: u32,
-    first: usize,
-) -> Vec<f64> {
-    if tracking_bits == 0 {
-        return tails.to_vec();
-    }
-    // E[1-z^(N-i); N > i] = (1-z) P(N > i) + z E[1-z^(N-i-1); N > i+1].
-    let hit = 1.0 / f64::from(tracking_bits);
-    let mut marks = alloc::vec![0.0; tails.len()];
-    let (mut above, mut later) = (0.0, 0.0);
-    for (mark, tail) in marks.iter_mut().zip(tails).skip(first).rev() {
-        later = hit * above + (1.0 - hit) * later;
-        *mark = later;
-        above = *tail;
-    }
-    marks
 }
 
 /// The number of set bits X as keys are added without refusal, key by key.
@@ -376,6 +349,7 @@ pub(crate) fn power(x: f64, n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poisson::Poisson;
 
     /// Follows every block state by state: arrivals one at a time, set bits
     /// and refused keys together.
@@ -457,9 +431,8 @@ mod tests {
     fn popcount_agrees_with_every_state() {
         let arrivals = Poisson::new(3.0);
         for (pop, classes) in [(9, 0), (9, 3), (20, 1), (0, 0), (1, 8)] {
-            let marks = marks(arrivals.tails(), classes, 0);
             let fast = Refuser::at_popcount(32, 4, pop, 200)
-                .outcome(&Weights::new(&arrivals, &marks));
+                .outcome(arrivals.chances(), classes);
             let slow = brute_force(32, 4, pop as usize, classes, &arrivals);
             close(fast, slow);
         }
@@ -469,11 +442,10 @@ mod tests {
     fn one_probe_per_key_is_a_load_when_none_collide() {
         // In a huge block a key sets a new bit of its own.
         let arrivals = Poisson::new(5.0);
-        let marks = marks(arrivals.tails(), 4, 0);
-        let weights = Weights::new(&arrivals, &marks);
+        let chances = arrivals.chances();
         let by_bits =
-            Refuser::at_popcount(4_000_000, 1, 6, 100).outcome(&weights);
-        let by_keys = Refuser::at_load(4_000_000, 1, 6).outcome(&weights);
+            Refuser::at_popcount(4_000_000, 1, 6, 100).outcome(chances, 4);
+        let by_keys = Refuser::at_load(4_000_000, 1, 6).outcome(chances, 4);
         assert!((by_bits.refused - by_keys.refused).abs() < 1e-5);
         assert!((by_bits.go_on - by_keys.go_on).abs() < 1e-5);
     }
@@ -481,12 +453,12 @@ mod tests {
     #[test]
     fn several_popcounts_agree_with_one() {
         let arrivals = Poisson::new(12.0);
-        let marks = marks(arrivals.tails(), 0, 0);
-        let weights = Weights::new(&arrivals, &marks);
+        let chances = arrivals.chances();
         let chain = PopcountChain::new(128, 8, 100, 300, NOTHING);
         for pop in [40, 60, 61, 100] {
             let one = Refuser::at_popcount(128, 8, pop, 300);
-            close(chain.refuser(pop).outcome(&weights), one.outcome(&weights));
+            let several = chain.refuser(pop);
+            close(several.outcome(chances, 0), one.outcome(chances, 0));
         }
     }
 }

@@ -3,51 +3,12 @@
 use alloc::vec::Vec;
 
 use crate::balanced::Refuser;
-use crate::balanced::refuser::{self, Outcome, Weights};
+use crate::balanced::refuser::Outcome;
 use crate::dot::dot;
 
 /// Numbers of keys rarer than this, compared with the most likely one, are
 /// left out: designs are compared to parts in a million.
 const CUT: f64 = 1e-17;
-
-/// Poisson arrivals with a given mean.
-pub(crate) struct Arrivals {
-    mean: f64,
-    chances: Vec<f64>,
-    tails: Vec<f64>,
-    excesses: Vec<f64>,
-    marks: Vec<f64>,
-}
-
-impl Arrivals {
-    /// For a block that no fewer than `first` keys fill: only tails from
-    /// there on are computed.
-    pub(crate) fn new(mean: f64, tracking_bits: u32, first: usize) -> Self {
-        let chances = chances(mean);
-        let mut tails = alloc::vec![0.0; chances.len()];
-        let mut excesses = alloc::vec![0.0; chances.len()];
-        let (mut above, mut more) = (0.0, 0.0);
-        let sums = tails.iter_mut().zip(&mut excesses);
-        for ((tail, excess), chance) in sums.zip(&chances).skip(first).rev() {
-            more += above;
-            above += chance;
-            (*tail, *excess) = (above, more);
-        }
-        let marks = refuser::marks(&tails, tracking_bits, first);
-        Arrivals { mean, chances, tails, excesses, marks }
-    }
-
-    pub(crate) fn outcome(&self, refuser: &Refuser) -> BlockOutcome {
-        let outcome = refuser.outcome(&Weights {
-            chances: &self.chances,
-            tails: &self.tails,
-            excesses: &self.excesses,
-            marks: &self.marks,
-        });
-        let refused = outcome.refused / self.mean;
-        BlockOutcome { arrivals: self.mean, refused, outcome }
-    }
-}
 
 /// P(N = 0), P(N = 1), ...
 fn chances(mean: f64) -> Vec<f64> {
@@ -55,13 +16,13 @@ fn chances(mean: f64) -> Vec<f64> {
     let most = mean + 10.0 * libm::sqrt(mean) + 20.0;
     let mut chances = Vec::with_capacity(most as usize);
     chances.resize(mode + 1, 0.0);
-    let mut weight = 1.0;
+    let (mut weight, inverse) = (1.0, 1.0 / mean);
     for i in (0..=mode).rev() {
         chances[i] = weight;
         if weight < CUT {
             break;
         }
-        weight *= i as f64 / mean;
+        weight *= i as f64 * inverse;
     }
     let (mut i, mut weight) = (mode, mean / (mode + 1) as f64);
     while weight > CUT {
@@ -92,4 +53,17 @@ pub(crate) struct BlockOutcome {
     /// Share of the arrivals it refuses.
     pub(crate) refused: f64,
     pub(crate) outcome: Outcome,
+}
+
+impl BlockOutcome {
+    /// With Poisson arrivals.
+    pub(crate) fn new(
+        refuser: &Refuser,
+        arrivals: f64,
+        tracking_bits: u32,
+    ) -> Self {
+        let outcome = refuser.outcome(&chances(arrivals), tracking_bits);
+        let refused = outcome.refused / arrivals;
+        BlockOutcome { arrivals, refused, outcome }
+    }
 }

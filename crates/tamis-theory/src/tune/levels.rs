@@ -13,7 +13,7 @@ pub(crate) struct Levels {
     /// Chance that a non-member gets to the last level.
     reaching: f64,
     /// Keys per block of the last level, if it has any blocks.
-    last: Option<f64>,
+    pub(crate) last: Option<f64>,
 }
 
 impl Levels {
@@ -51,8 +51,8 @@ pub(crate) struct Last {
 
 impl Last {
     pub(crate) fn new(block_bits: u32, load: f64, probes: u32) -> Self {
-        // A last level twice as full as the average cannot be good.
-        let most = (2.0 * load).max(4.0);
+        // A last level much fuller than the average cannot be good.
+        let most = (4.0 * load).max(8.0);
         let keys = most + 10.0 * libm::sqrt(most) + 20.0;
         let rates = coverage::by_items(block_bits, probes, keys as usize);
         Last { most, rates }

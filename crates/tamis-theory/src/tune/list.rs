@@ -3,7 +3,8 @@
 use core::cell::Cell;
 
 use super::arrivals::BlockOutcome;
-use super::search::{Cost, Found, Goal, Search};
+use super::search::{Goal, Search};
+use super::trial::Found;
 use super::{Design, Mode, limit, load, probes, start};
 use crate::balanced::{Stage, Walk};
 use crate::{Error, Prediction, Result, check};
@@ -33,10 +34,10 @@ pub fn with_list(
     let load = load(block_bits, bits_per_key)?;
     let max_reads = limit(max_reads_miss)?;
     let max_overflow = check::overflow_fraction(max_overflow_fraction)?;
-    let probes = probes(block_bits, bits_per_key)?;
-    let start = start(&probes, bits_per_key);
+    let probes = probes(bits_per_key);
+    let start = start(&probes, bits_per_key, load, max_reads);
     let goal = Goal::List { max_reads, max_overflow };
-    let cost = Cell::new(Cost::default());
+    let cost = Cell::default();
     let search = Search { block_bits, load, probes, goal, cost };
     let found = search.run(&[Mode::Dynamic], start);
     let found = found.ok_or(Error::NoDesign { max_reads_miss })?;

@@ -23,17 +23,18 @@ mod arrivals;
 mod block;
 mod levels;
 mod list;
+mod request;
 mod search;
+mod trial;
 mod whole;
 
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::ops::RangeInclusive;
 
-use crate::balanced::absorbing::{self, Refuse};
-use crate::{Error, MAX_PROBES, Prediction, Result, blocked, check};
-use block::Kind;
-use search::{Cost, Found, Goal, Search, Start};
+use crate::balanced::absorbing::Refuse;
+use crate::{MAX_PROBES, Prediction, Result, check};
+use request::Request;
+use search::Start;
 
 pub use list::with_list;
 pub use whole::{Proportions, Whole};
@@ -127,105 +128,63 @@ pub fn best(
     max_reads_miss: f64,
     mode: Option<Mode>,
 ) -> Result<Design> {
-    search(block_bits, bits_per_key, max_reads_miss, mode, None)
-        .map(|(design, _)| design)
+    Request::new(block_bits, max_reads_miss, mode)?.for_memory(bits_per_key)
 }
 
-/// As [`best`], from the probes and tracking bits of a design for slightly
-/// more or less memory: a third of the cost. Only neighbours of that design
-/// are compared.
+/// Finds the filter of least memory that reaches a false-positive rate and
+/// reads at most `max_reads_miss` blocks per non-member.
+///
+/// The memory is a multiple of 2^-12 bits per key. Returns
+/// [`OutOfRange`](crate::Error::OutOfRange) if fewer than 4 bits per key
+/// suffice, and [`Unreachable`](crate::Error::Unreachable) if no memory does.
 ///
 /// ```
 /// use tamis_theory::tune;
 ///
 /// let mode = Some(tune::Mode::Popcount);
-/// let design = tune::best(512, 20.0, 1.25, mode)?;
-/// let near = (design.probes, design.tracking_bits);
-/// let larger = tune::best_near(512, 20.5, 1.25, mode, near)?;
-/// assert!(larger.prediction.fpr < design.prediction.fpr);
+/// let design = tune::for_fpr(512, 1e-5, 1.25, mode)?;
+/// let p = design.prediction;
+/// assert!(p.fpr <= 1e-5 && p.fpr > 0.995e-5);
+/// assert!((p.bits_per_key - 25.8).abs() < 0.05);
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
-pub fn best_near(
+pub fn for_fpr(
     block_bits: u32,
-    bits_per_key: f64,
+    target: f64,
     max_reads_miss: f64,
     mode: Option<Mode>,
-    near: (u32, u32),
 ) -> Result<Design> {
-    search(block_bits, bits_per_key, max_reads_miss, mode, Some(near))
-        .map(|(design, _)| design)
+    Request::new(block_bits, max_reads_miss, mode)?.for_fpr(target)
 }
 
-fn search(
-    block_bits: u32,
+/// The first design tried, fitted to the best designs: the fewer reads are
+/// allowed, the fewer probes, the more tracking bits, and the fuller are the blocks that
+/// refuse. Below 17 bits per key only blocks far above the load refuse.
+fn start(
+    probes: &RangeInclusive<u32>,
     bits_per_key: f64,
-    max_reads_miss: f64,
-    mode: Option<Mode>,
-    near: Option<(u32, u32)>,
-) -> Result<(Design, Cost)> {
-    let load = load(block_bits, bits_per_key)?;
-    // The search drops negligible masses, so its reads may be too low by
-    // this share.
-    let max_reads = limit(max_reads_miss)? * (1.0 - 1e-11);
-    let probes = probes(block_bits, bits_per_key)?;
-    let mut start = start(&probes, bits_per_key);
-    if let Some((probes, tracking_bits)) = near {
-        let mut at_most = TRACKING.iter().rev();
-        let tracking_bits = at_most.find(|t| **t <= tracking_bits);
-        let tracking_bits = tracking_bits.copied().unwrap_or(0);
-        start = Start { probes, tracking_bits, near: true };
-    }
-    let goal = Goal::Absorb { max_reads };
-    let cost = Cell::new(Cost::default());
-    let search = Search { block_bits, load, probes, goal, cost };
-    let found = match mode {
-        Some(mode) => search.run(&[mode], start),
-        None => search.run(&Mode::ALL, start),
+    load: f64,
+    max_reads: f64,
+) -> Start {
+    let more = max_reads - 1.0;
+    let guess = (0.42 + 0.2 * more / (more + 0.05)) * bits_per_key;
+    let guess = libm::round(guess) as u32;
+    // Tracking bits pay from fewer bits per key on if more reads are allowed.
+    let effective = bits_per_key - 6.0 * libm::log10(0.25 / more).max(0.0);
+    let tracking_bits = match effective {
+        few if few < 12.0 => 0,
+        few if few < 14.5 => 2,
+        some if some < 20.0 || more > 0.2 => 8,
+        many if many < 38.0 => 16,
+        _ => 32,
     };
-    let found = found.ok_or(Error::NoDesign { max_reads_miss })?;
-    let level_shares = level_shares(load, &found);
-    let refuse = found.kind.refuse(found.threshold);
-    let Kind { probes, tracking_bits, .. } = found.kind;
-    let whole = absorbing::predict(
-        block_bits,
-        bits_per_key,
-        &level_shares,
-        refuse,
-        probes,
+    let spread =
+        0.1 + 0.02 / (more + 0.005) + (0.27 * (17.0 - bits_per_key)).max(0.0);
+    Start::Guess {
+        probes: guess.clamp(*probes.start(), *probes.end()),
         tracking_bits,
-    )?;
-    let design = Design {
-        access_budget: whole.prediction.reads_hit,
-        choices: found.choices,
-        level_shares,
-        refuse,
-        probes,
-        tracking_bits,
-        overflow_fraction: 0.0,
-        prediction: whole.prediction,
-    };
-    Ok((design, search.cost.get()))
-}
-
-/// Equally loaded levels, and the rest of the blocks for the last.
-fn level_shares(load: f64, found: &Found) -> Vec<f64> {
-    let mut shares = Vec::with_capacity(found.choices as usize);
-    let mut share = load / found.block.arrivals;
-    for _ in 1..found.choices {
-        shares.push(share);
-        share *= found.block.refused;
+        keys: load + spread * libm::sqrt(load),
     }
-    let sum: f64 = shares.iter().sum();
-    shares.push(1.0 - sum);
-    shares
-}
-
-/// Where to look first: balanced filters have about 0.63 probes per bit, and
-/// more tracking bits the fewer reads are allowed.
-fn start(probes: &RangeInclusive<u32>, bits_per_key: f64) -> Start {
-    let guess = libm::round(0.63 * bits_per_key) as u32;
-    let probes = guess.clamp(*probes.start(), *probes.end());
-    Start { probes, tracking_bits: 8, near: false }
 }
 
 fn load(block_bits: u32, bits_per_key: f64) -> Result<f64> {
@@ -241,13 +200,13 @@ fn limit(max_reads_miss: f64) -> Result<f64> {
     check::in_range("max_reads_miss", max_reads_miss, LEAST_READS, most)
 }
 
-/// Probes to compare: those of the best blocked filter are too few, those
-/// of the best standard filter too many.
-fn probes(block_bits: u32, bits_per_key: f64) -> Result<RangeInclusive<u32>> {
-    let fewest = blocked::best(block_bits, bits_per_key)?.probes;
+/// Probes to compare: the best blocked filter has more than the fewest, the
+/// best standard filter fewer than the most.
+fn probes(bits_per_key: f64) -> RangeInclusive<u32> {
+    let fewest = (0.3 * bits_per_key) as u32;
     let standard = libm::ceil(bits_per_key * core::f64::consts::LN_2);
-    let most = (standard as u32 + 1).min(MAX_PROBES).max(fewest);
-    Ok(fewest.saturating_sub(1).max(1)..=most)
+    let most = (standard as u32 + 1).min(MAX_PROBES);
+    fewest.clamp(1, most)..=most
 }
 
 #[cfg(test)]
@@ -257,28 +216,32 @@ mod tests {
     /// The documented cost of a search, counted: clocks differ.
     #[test]
     fn a_search_by_popcount_stays_below_its_documented_cost() {
-        let mode = Some(Mode::Popcount);
-        let mut most = Cost::default();
+        const BITS: [f64; 8] = [4.0, 8.0, 10.0, 12.0, 16.0, 24.0, 40.0, 60.0];
+        const RATES: [f64; 6] = [0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9];
         for block_bits in [256, 512] {
-            for max_reads in [1.02, 1.25, 2.0] {
-                for beta in [4.0, 8.0, 12.0, 16.0, 24.0, 40.0, 60.0] {
-                    let mut find = |near| {
-                        let found =
-                            search(block_bits, beta, max_reads, mode, near);
-                        let (design, cost) = found.unwrap();
-                        most.evaluations =
-                            most.evaluations.max(cost.evaluations);
-                        most.tables = most.tables.max(cost.tables);
-                        (design, cost)
-                    };
-                    let (design, cold) = find(None);
-                    let near = (design.probes, design.tracking_bits);
-                    let (_, warm) = find(Some(near));
-                    assert!(warm.tables <= cold.tables);
+            for max_reads in [1.02, 1.05, 1.1, 1.25, 2.0] {
+                let new = || {
+                    let mode = Some(Mode::Popcount);
+                    Request::new(block_bits, max_reads, mode).unwrap()
+                };
+                let within = |request: &Request, what: &str, of: f64| {
+                    let cost = request.cost.get();
+                    assert!(
+                        cost.evaluations <= 4000 && cost.tables <= 90,
+                        "{block_bits} {max_reads} {what} {of}: {cost:?}"
+                    );
+                };
+                for bits in BITS {
+                    let request = new();
+                    request.for_memory(bits).unwrap();
+                    within(&request, "bits per key", bits);
+                }
+                for rate in RATES {
+                    let request = new();
+                    request.for_fpr(rate).unwrap();
+                    within(&request, "rate", rate);
                 }
             }
         }
-        assert!(most.evaluations <= 8000, "{most:?}");
-        assert!(most.tables <= 32, "{most:?}");
     }
 }

@@ -252,9 +252,14 @@ impl Buildable for Balanced {
             });
         }
         let search = DesignSearch { block_bits, settings };
-        match size {
-            Size::BitsPerKey(bits) => search.design_at(bits, None),
-            Size::Fpr(target) => search.design_for(target),
+        match (&settings.particular, size) {
+            (None, size) => search.tuned(size),
+            (Some(particular), Size::BitsPerKey(bits)) => {
+                search.particular(particular, bits, None)
+            }
+            (Some(particular), Size::Fpr(target)) => {
+                search.particular_for(particular, target)
+            }
         }
     }
 
@@ -331,41 +336,24 @@ struct DesignSearch<'a> {
 }
 
 impl DesignSearch<'_> {
-    /// The design for `bits_per_key`. `near` is the design for about as
-    /// many: its probes and tracking bits are the first to be tried.
-    fn design_at(
-        &self,
-        bits_per_key: f64,
-        near: Option<&BalancedDesign>,
-    ) -> Result<BalancedDesign> {
-        match &self.settings.particular {
-            Some(particular) => {
-                self.particular(particular, bits_per_key, near)
-            }
-            None => self.tuned(bits_per_key, near),
-        }
-    }
-
-    /// The least bits per key whose design reaches a rate.
+    /// A particular design with the least bits per key that reach a rate.
     ///
     /// The logarithm of the rate is nearly a straight line in the bits per
     /// key, so a few secant steps from the split filter's size get there;
     /// integers in the design make it a line with small steps.
-    fn design_for(&self, target: f64) -> Result<BalancedDesign> {
+    fn particular_for(
+        &self,
+        settings: &Particular,
+        target: f64,
+    ) -> Result<BalancedDesign> {
         let start = split::for_fpr(self.block_bits, target)?.bits_per_key;
         let mut bits = round_up(start);
-        if self.settings.particular.is_none() && bits < LEAST_TUNED_BITS {
-            return Err(Error::InvalidArgument {
-                what: "false-positive rate",
-                why: "balancing pays for lower rates only; use blocked",
-            });
-        }
         let mut best: Option<BalancedDesign> = None;
         let mut slope = -0.45;
         let mut last: Option<(f64, f64)> = None;
         let mut near: Option<BalancedDesign> = None;
         for _ in 0..MOST_DESIGNS {
-            let design = self.design_at(bits, near.as_ref())?;
+            let design = self.particular(settings, bits, near.as_ref())?;
             near = Some(design);
             let excess = libm::log(design.prediction.fpr / target);
             let good = excess <= 0.0;
@@ -394,12 +382,8 @@ impl DesignSearch<'_> {
         })
     }
 
-    /// The best design for the memory.
-    fn tuned(
-        &self,
-        bits_per_key: f64,
-        near: Option<&BalancedDesign>,
-    ) -> Result<BalancedDesign> {
+    /// The best design for a memory, or for a rate.
+    fn tuned(&self, size: Size) -> Result<BalancedDesign> {
         if self.settings.probes.is_some() {
             return Err(Error::InvalidArgument {
                 what: "probes",
@@ -408,12 +392,11 @@ impl DesignSearch<'_> {
         }
         let mode = Some(tune::Mode::Popcount);
         let (bits, reads) = (self.block_bits, self.settings.max_reads_miss);
-        let found = match near {
-            Some(near) => {
-                let near = (near.prediction.probes, near.tracking_bits);
-                tune::best_near(bits, bits_per_key, reads, mode, near)
+        let found = match size {
+            Size::BitsPerKey(bits_per_key) => {
+                tune::best(bits, bits_per_key, reads, mode)
             }
-            None => tune::best(bits, bits_per_key, reads, mode),
+            Size::Fpr(target) => tune::for_fpr(bits, target, reads, mode),
         }?;
         let tune::Design { level_shares, refuse, .. } = &found;
         let refusal = match refuse {
@@ -436,6 +419,8 @@ impl DesignSearch<'_> {
     }
 
     /// A particular design, with threshold and admission from the theory.
+    /// `near` is the design for about as much memory: its probes are the
+    /// first to be tried.
     fn particular(
         &self,
         settings: &Particular,
@@ -552,8 +537,6 @@ impl DesignSearch<'_> {
     }
 }
 
-/// Least bits per key of tuned designs.
-const LEAST_TUNED_BITS: f64 = 4.0;
 /// Designs tried for one false-positive rate.
 const MOST_DESIGNS: usize = 10;
 /// A rate this close below the target (in its logarithm) is as good.
