@@ -365,3 +365,46 @@ fn insertion_in_place_refuses_files_of_another_shape() {
     fs::write(&path, [0; 4096]).unwrap();
     assert!(matches!(refused(), Error::NotTamis { .. }));
 }
+
+/// The blocks of maps would be those of the shorter or the other file.
+#[test]
+fn copies_in_memory_survive_changes_of_the_file() {
+    let directory = directory();
+    let path = directory.path().join("f");
+    for builder in builders(20_000) {
+        let mut filter = builder.build().unwrap();
+        let keys: Vec<u64> = (0..20_000).collect();
+        filter.insert_batch(&keys);
+        filter.set_metadata("note", "kept").unwrap();
+        filter.save(&path).unwrap();
+        let copy = AnyFilter::read(&path).unwrap();
+        assert_eq!(copy, AnyFilter::open(&path).unwrap());
+        // No lock is held.
+        let mut lock =
+            FileLock::acquire_within(&path, Duration::ZERO).unwrap();
+        match lock.insert_batch_in_place(&["apple"]) {
+            Err(Error::Unsupported { .. }) | Ok(()) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let whole = fs::read(&path).unwrap();
+        for len in [0, 4096, whole.len() - 1] {
+            fs::write(&path, &whole[..len]).unwrap();
+            assert!(AnyFilter::read(&path).is_err());
+        }
+        let mut damaged = whole.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        fs::write(&path, damaged).unwrap();
+        let error = AnyFilter::read(&path).unwrap_err();
+        assert!(matches!(error, Error::Checksum { .. }), "{error}");
+        fs::write(&path, &whole[..0]).unwrap();
+        assert_eq!(copy.to_bytes(), filter.to_bytes());
+        let mut found = vec![false; keys.len()];
+        copy.contains_batch(&keys, &mut found);
+        assert!(found.iter().all(|&found| found));
+    }
+    // Files that are refused before they are read, of any length.
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let error = Mapped::read(&path).unwrap_err();
+    assert!(matches!(error, Error::NotTamis { .. }), "{error}");
+    assert!(matches!(Mapped::read(directory.path()), Err(Error::Io(_))));
+}

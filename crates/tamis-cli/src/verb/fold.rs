@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis::{AnyFilter, inspect};
 
-use super::{Forecast, OutputArgs, load};
+use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::report::{FilterReport, ReportArgs};
 
@@ -23,6 +23,9 @@ pub(crate) struct Args {
     output: OutputArgs,
 
     #[command(flatten)]
+    open: OpenArgs,
+
+    #[command(flatten)]
     report: ReportArgs,
 }
 
@@ -31,7 +34,7 @@ impl Args {
         self.output.check([&self.filter])?;
         let form = self.output.form(&self.report)?;
         let failed = |error: tamis::Error| Failure::file(&self.filter, &error);
-        let filter = load(&self.filter)?;
+        let filter = load(&self.filter, &self.open)?;
         let predicted = match &filter {
             AnyFilter::TinySet(filter) => {
                 Some(inspect::folded_fpr(filter).map_err(failed)?)

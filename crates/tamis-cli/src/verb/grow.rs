@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis::{AnyFilter, inspect};
 
-use super::{FileUpdate, Forecast, OutputArgs, WaitArgs, load};
+use super::{FileUpdate, Forecast, OpenArgs, OutputArgs, WaitArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::warn;
 use crate::report::{FilterReport, ReportArgs, ReportForm, short_rate};
@@ -45,8 +45,8 @@ impl Args {
                 let output = OutputArgs { output, force: self.force };
                 output.check([&self.filter])?;
                 let form = output.form(&self.report)?;
-                let (forecast, grown) =
-                    self.grow(&load(&self.filter)?, form)?;
+                let filter = load(&self.filter, &OpenArgs::default())?;
+                let (forecast, grown) = self.grow(&filter, form)?;
                 output.write(&grown)?;
                 (form, forecast, grown)
             }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, Window, inspect};
+use tamis::{AnyFilter, inspect};
 
-use super::open;
+use super::OpenArgs;
 use crate::failure::{Exit, Result, printable};
 use crate::report::{FilterReport, JsonArgs, LoadChart, ReportForm};
 
@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// keys that collide
     #[arg(long)]
     show_key: bool,
+
+    #[command(flatten)]
+    open: OpenArgs,
 
     #[command(flatten)]
     format: JsonArgs,
@@ -46,10 +49,10 @@ impl Args {
 
     fn describe(&self, path: &Path) -> Result<()> {
         let form = ReportForm::from(&self.format);
-        let filter = match open(path) {
+        let filter = match self.open.open(path) {
             Ok(filter) => filter,
             Err(failure) => {
-                let window = Window::open(path).map_err(|_| failure)?;
+                let window = self.open.window(path).map_err(|_| failure)?;
                 let mut report = FilterReport::of_window(&window);
                 if self.show_key {
                     report = report.with_key(window.hasher());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tamis::inspect::Parameter;
 use tamis::{AnyFilter, Error, HashId, Mapped, inspect};
 
-use super::{Forecast, OutputArgs, load, open};
+use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::StrictArgs;
 use crate::keys::StoredFormat;
@@ -30,6 +30,9 @@ pub(crate) struct Args {
     output: OutputArgs,
 
     #[command(flatten)]
+    open: OpenArgs,
+
+    #[command(flatten)]
     strict: StrictArgs,
 
     #[command(flatten)]
@@ -43,7 +46,7 @@ impl Args {
         let Some((first, others)) = self.filters.split_first() else {
             return Err(Failure::new("expected at least one filter"));
         };
-        let mut filter = load(first)?;
+        let mut filter = load(first, &self.open)?;
         let own_format = StoredFormat::of(first, &filter)?;
         let mut format = own_format;
         let mut check = |path: &Path, part: &AnyFilter<Mapped>| {
@@ -56,13 +59,13 @@ impl Args {
         let mut forecast = Forecast { predicted_fpr: None };
         if let Some((last, others)) = others.split_last() {
             for path in others {
-                let part = part(path)?;
+                let part = self.open.open_verified(path)?;
                 check(path, &part)?;
                 filter.merge_from(&part).map_err(|error| {
                     self.failure(&filter, &part, path, &error)
                 })?;
             }
-            let part = part(last)?;
+            let part = self.open.open_verified(last)?;
             check(last, &part)?;
             let failed = |error| self.failure(&filter, &part, last, &error);
             let fpr = match (&filter, &part) {
@@ -168,12 +171,6 @@ fn block_bits<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Option<Parameter> {
     let parameters = inspect::parameters(filter).into_iter();
     let mut bits = parameters.filter(|(name, _)| *name == "block_bits");
     bits.next().map(|(_, value)| value)
-}
-
-fn part(path: &Path) -> Result<AnyFilter<Mapped>> {
-    let part = open(path)?;
-    part.verify().map_err(|error| Failure::file(path, &error))?;
-    Ok(part)
 }
 
 fn conflict(first: &Path, other: &Path, reason: &str) -> Failure {

@@ -27,7 +27,7 @@ use tamis::{AnyFilter, FileLock, Mapped, Window};
 use tamis_theory::Prediction;
 
 use crate::failure::{Failure, Result};
-use crate::identity::FileIdentity;
+use crate::identity::{FileIdentity, FileWatch};
 use crate::keys::{Feed, KeyArgs, KeyChunk, KeyInput};
 use crate::progress;
 use crate::report::{self, ReportArgs, ReportForm};
@@ -153,14 +153,69 @@ fn save(filter: &AnyFilter, path: &Path, overwrite: bool) -> Result<()> {
 }
 
 fn open(path: &Path) -> Result<AnyFilter<Mapped>> {
-    AnyFilter::open(path).map_err(|error| match Window::open(path) {
-        Ok(_) => Failure::new(format_args!(
-            "{}: a window of recent keys, which only `tamis seen`, info and \
-             verify read",
-            path.display()
-        )),
-        Err(_) => Failure::file(path, &error),
-    })
+    OpenArgs::default().open(path)
+}
+
+/// Memory of filters that a verb does not change.
+#[derive(Default, clap::Args)]
+pub(crate) struct OpenArgs {
+    /// Read filters into memory and verify them, instead of mapping them: for
+    /// files that other programs may shorten or overwrite meanwhile
+    #[arg(long)]
+    no_mmap: bool,
+}
+
+impl OpenArgs {
+    fn open(&self, path: &Path) -> Result<AnyFilter<Mapped>> {
+        self.filter(path).map_err(|error| self.failure(path, &error))
+    }
+
+    fn open_verified(&self, path: &Path) -> Result<AnyFilter<Mapped>> {
+        self.verified(path).map_err(|error| self.failure(path, &error))
+    }
+
+    /// Error of opening a file, which may have a window instead of a filter.
+    fn failure(&self, path: &Path, error: &tamis::Error) -> Failure {
+        match self.window(path) {
+            Ok(_) => Failure::new(format_args!(
+                "{}: a window of recent keys, which only `tamis seen`, info \
+                 and verify read",
+                path.display()
+            )),
+            Err(_) => Failure::file(path, error),
+        }
+    }
+
+    fn filter(&self, path: &Path) -> tamis::Result<AnyFilter<Mapped>> {
+        match self.no_mmap {
+            true => AnyFilter::read(path),
+            false => AnyFilter::open(path),
+        }
+    }
+
+    /// Opens a filter and verifies it.
+    fn verified(&self, path: &Path) -> tamis::Result<AnyFilter<Mapped>> {
+        let filter = self.filter(path)?;
+        if !self.no_mmap {
+            filter.verify()?;
+        }
+        Ok(filter)
+    }
+
+    fn window(&self, path: &Path) -> tamis::Result<Window> {
+        match self.no_mmap {
+            true => Window::from_bytes(&Mapped::read(path)?),
+            false => Window::open(path),
+        }
+    }
+
+    /// Watches an open filter, if it is mapped.
+    fn watch(&self, path: &Path) -> Option<FileWatch> {
+        match self.no_mmap {
+            true => None,
+            false => FileWatch::new(path),
+        }
+    }
 }
 
 /// Prints a line to standard output.
@@ -171,9 +226,8 @@ fn print_line(line: &str) -> Result<()> {
 
 /// Reads and verifies a filter to be changed. Saving an unverified filter
 /// would give damaged bytes valid checksums.
-fn load(path: &Path) -> Result<AnyFilter> {
-    let filter = open(path)?;
-    filter.verify().map_err(|error| Failure::file(path, &error))?;
+fn load(path: &Path, open: &OpenArgs) -> Result<AnyFilter> {
+    let filter = open.open_verified(path)?;
     filter.into_owned().map_err(|error| Failure::file(path, &error))
 }
 

@@ -4,9 +4,10 @@ use std::io::{BufWriter, Write};
 
 use serde::Serialize;
 
-use super::KeysOnFilter;
+use super::{KeysOnFilter, OpenArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::StrictArgs;
+use crate::identity::FileWatch;
 use crate::keys::{KeyChunk, KeyInput};
 use crate::report::print_json;
 
@@ -18,12 +19,17 @@ use crate::report::print_json;
 /// options follow grep, except that file names are printed only with -H. Exit
 /// status: 0 if a key was selected, 1 if none was, 2 on error.
 ///
-/// The filter is mapped into memory. tamis replaces files and never shortens
-/// them; a program that truncates one ends its readers with SIGBUS.
+/// The filter is mapped into memory, and tamis never changes a mapped file.
+/// Another program that shortens or overwrites it (`cp` does) is an error, or,
+/// during a lookup, the signal SIGBUS. Rename files into place, or use
+/// --no-mmap.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     target: KeysOnFilter,
+
+    #[command(flatten)]
+    open: OpenArgs,
 
     #[command(flatten)]
     strict: StrictArgs,
@@ -75,7 +81,9 @@ struct KeyCounts {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let filter = super::open(&self.target.filter)?;
+        let filter = self.open.open(&self.target.filter)?;
+        let watch = self.open.watch(&self.target.filter);
+        let check = || watch.as_ref().map_or(Ok(()), FileWatch::check);
         self.strict.check_lookups(&self.target.filter, &filter)?;
         let input = self.target.open_keys(&filter)?;
         let list = !(self.count || self.quiet || self.json);
@@ -104,7 +112,11 @@ impl Args {
                 }
             });
             found.resize(hashes.len(), false);
+            // Before the lookups because of the signal, and after them because
+            // of the answers.
+            check()?;
             filter.contains_hash_batch(&hashes, &mut found);
+            check()?;
             let matched = found.iter().filter(|&&found| found).count() as u64;
             counts.keys += found.len() as u64;
             counts.matched += matched;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tamis::{AnyFilter, Error, Window};
+use tamis::Error;
 
+use super::OpenArgs;
 use crate::failure::{Exit, Failure, Result, printable};
 use crate::report::{JsonArgs, print_json};
 
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Print nothing about intact filters
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
+
+    #[command(flatten)]
+    open: OpenArgs,
 
     #[command(flatten)]
     format: JsonArgs,
@@ -53,10 +57,12 @@ impl Args {
     /// `true` if the filter is intact. Fails if that cannot be decided.
     fn verify(&self, path: &Path) -> Result<bool> {
         let file = path.display().to_string();
-        let checked = AnyFilter::open(path)
-            .and_then(|filter| filter.verify().map(|()| filter.kind().name()))
+        let checked = self
+            .open
+            .verified(path)
+            .map(|filter| filter.kind().name())
             // Opening a window verifies it.
-            .or_else(|error| match Window::open(path) {
+            .or_else(|error| match self.open.window(path) {
                 Ok(_) => Ok("window"),
                 Err(_) => Err(error),
             });

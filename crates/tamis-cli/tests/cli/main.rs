@@ -12,6 +12,7 @@ mod formats;
 mod fullness;
 mod in_place;
 mod lifecycle;
+mod mapped;
 mod merge_fold;
 mod output;
 mod pipes;

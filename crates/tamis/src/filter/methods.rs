@@ -498,6 +498,36 @@ macro_rules! filter_methods {
             ) -> $crate::Result<Self> {
                 Self::from_bytes($crate::Mapped::open(path)?)
             }
+
+            /// Reads a file into memory and verifies it:
+            /// [`open`](Self::open) for files that other programs may
+            /// shorten or overwrite meanwhile, and for files of strangers.
+            ///
+            /// # Errors
+            ///
+            /// That of [`Mapped::read`](crate::Mapped::read), of
+            /// [`from_bytes`](Self::from_bytes) or of
+            /// [`verify`](Self::verify).
+            ///
+            /// ```
+            #[doc = concat!("use tamis::", stringify!($name), ";")]
+            /// # let directory = tempfile::tempdir()?;
+            /// # let path = directory.path().join("keys.tamis");
+            #[doc = concat!("let mut filter = ", $new, ".build()?;")]
+            /// filter.insert("pear");
+            /// filter.save(&path)?;
+            #[doc = concat!("let copy = ", stringify!($name), "::read(&path)?;")]
+            /// std::fs::write(&path, "shorter")?;
+            /// assert!(copy.contains("pear"));
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            pub fn read(
+                path: impl AsRef<std::path::Path>,
+            ) -> $crate::Result<Self> {
+                let filter = Self::from_bytes($crate::Mapped::read(path)?)?;
+                filter.verify()?;
+                Ok(filter)
+            }
         }
 
         impl<'a> TryFrom<&'a [u8]> for $name<&'a [u8]> {

@@ -1,4 +1,4 @@
-//! Memory maps of files.
+//! Memory maps of files, and copies of files in memory.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -19,13 +19,14 @@ use crate::error::{Error, Result};
 ///
 /// The file must not be truncated or rewritten in place by other programs
 /// while it is mapped: an access behind a new end is a signal (`SIGBUS`), not
-/// an error. `save` does neither; it replaces the directory entry, and mapped
-/// readers keep the old content.
+/// an error, and other bytes give other answers. `save` does neither; it
+/// replaces the directory entry, and mapped readers keep the old content. For
+/// files of programs that may, [`read`](Self::read) copies.
 ///
 /// A map by path holds a shared lock of the file, without an open file on
 /// Linux. [`insert_batch_in_place`](crate::FileLock::insert_batch_in_place)
-/// waits until all these maps are dropped. Maps of regions and of open files
-/// hold no lock: the file may have locks of another program.
+/// waits until all these maps are dropped. Copies and maps of regions and of
+/// open files hold no lock: the file may have locks of another program.
 ///
 /// ```no_run
 /// use tamis::{Blocked, Mapped};
@@ -63,13 +64,7 @@ impl Mapped {
     /// assert!(tamis::Mapped::open("no such file").is_err());
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let file = open_regular(path.as_ref())?;
-        retry("a writer", WAIT, || match try_lock(&file, Access::Shared) {
-            Ok(true) => Ok(Some(())),
-            Ok(false) => Ok(None),
-            // A file system without locks has no updates in place.
-            Err(_) => Ok(Some(())),
-        })?;
+        let file = open_shared(path.as_ref())?;
         let mapped = Self::from_file(&file)?;
         let mapped = match image_len(&mapped) {
             Ok(bytes) if bytes == mapped.len() as u64 => mapped,
@@ -81,13 +76,58 @@ impl Mapped {
         Ok(mapped.with_lock(file))
     }
 
+    /// Copies the image in the file at `path` into memory of the process: no
+    /// other program can change or shorten the copy, as it can a map.
+    ///
+    /// Takes the time and the memory of the whole file. Waits for updates in
+    /// place as [`open`](Self::open) does, and holds no lock afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open); [`Error::Io`] if the file becomes
+    /// shorter meanwhile or exceeds the memory; that of
+    /// [`image_len`](crate::image_len), before anything else is read, for a
+    /// file of another format.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Mapped};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let mut filter = Blocked::builder().items(9).fpr(0.1).build()?;
+    /// filter.insert("apple");
+    /// filter.save(&path)?;
+    ///
+    /// let copy = Blocked::from_bytes(Mapped::read(&path)?)?;
+    /// std::fs::write(&path, "")?;
+    /// assert!(copy.contains("apple"));
+    /// assert!(Mapped::read(&path).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let file = open_shared(path.as_ref())?;
+        let bytes = regular(file.metadata()?)?.len();
+        let header = image_len(&journal::read_header(&file, bytes)?);
+        let pending = match header {
+            Ok(image_bytes) if image_bytes == bytes => None,
+            _ => Pending::find(&file)?,
+        };
+        let image_bytes = match &pending {
+            Some(pending) => pending.image_bytes,
+            None => header.map(|_| bytes)?,
+        };
+        let room = usize::try_from(image_bytes).unwrap_or(usize::MAX);
+        let mut copy = memmap2::MmapOptions::new().len(room).map_anon()?;
+        journal::read_into(&file, &mut copy)?;
+        if let Some(pending) = &pending {
+            pending.replay(&mut copy)?;
+        }
+        Ok(Self::of(copy.make_read_only()?))
+    }
+
     /// Maps an image with the changes of its journal.
     fn replayed(file: &File, pending: &Pending) -> Result<Self> {
         let mut map = PrivateMap::new(file, pending.image_bytes)?;
-        for (offset, bytes) in pending.changes()? {
-            // Inside the image, which is a slice.
-            map[offset as usize..][..bytes.len()].copy_from_slice(bytes);
-        }
+        pending.replay(&mut map)?;
         Ok(Self::of(map.0.make_read_only()?))
     }
 
@@ -247,6 +287,19 @@ impl ExclusiveFile {
         journal::settle(&file)?;
         Ok(Self(file))
     }
+}
+
+/// Opens a regular file and waits for updates in place, up to a minute. They
+/// wait until the lock, a shared one, is released.
+fn open_shared(path: &Path) -> Result<File> {
+    let file = open_regular(path)?;
+    retry("a writer", WAIT, || match try_lock(&file, Access::Shared) {
+        Ok(true) => Ok(Some(())),
+        Ok(false) => Ok(None),
+        // A file system without locks has no updates in place.
+        Err(_) => Ok(Some(())),
+    })?;
+    Ok(file)
 }
 
 /// Opens a regular file. The check precedes the opening, which would wait

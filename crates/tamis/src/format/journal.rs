@@ -10,7 +10,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -172,7 +172,7 @@ impl Pending {
             let image_bytes = bytes - journal.len() as u64;
             return Ok(Some(Self { image_bytes, journal }));
         }
-        let header = read_at(file, 0, bytes.min(HEADER_ROOM))?;
+        let header = read_header(file, bytes)?;
         // With a header that is damaged, no incomplete journal is found: a
         // journal is complete before the header changes.
         let Ok(image_bytes) = image_len(&header) else { return Ok(None) };
@@ -183,12 +183,14 @@ impl Pending {
         Ok(is_journal.then_some(Self { image_bytes, journal }))
     }
 
-    /// Offsets and bytes of the changes of a complete journal.
-    pub(super) fn changes(
-        &self,
-    ) -> Result<impl Iterator<Item = (u64, &[u8])>> {
+    /// Makes the changes of a complete journal in a copy of the image.
+    pub(super) fn replay(&self, image: &mut [u8]) -> Result<()> {
         let records = self.records()?.unwrap_or(Records(&[]));
-        Ok(records.iter())
+        for (offset, bytes) in records.iter() {
+            // Inside the image, which is a slice.
+            image[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(())
     }
 
     /// `None` if the journal is incomplete.
@@ -235,6 +237,23 @@ fn complete(file: &File, bytes: u64) -> Result<Option<Vec<u8>>> {
     let covered = &journal[..journal.len() - TAIL];
     let checksum = u64::from_le_bytes(field(&tail, 0));
     Ok((xxh3_64(covered) == checksum).then_some(journal))
+}
+
+/// The beginning of a file of this length, with the whole header of an image.
+pub(super) fn read_header(file: &File, bytes: u64) -> Result<Vec<u8>> {
+    read_at(file, 0, bytes.min(HEADER_ROOM))
+}
+
+/// Fills `out` with the beginning of a file.
+pub(super) fn read_into(mut file: &File, out: &mut [u8]) -> Result<()> {
+    file.rewind()?;
+    file.read_exact(out).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::Io(io::Error::new(
+            error.kind(),
+            "the file became shorter while it was read",
+        )),
+        _ => Error::Io(error),
+    })
 }
 
 fn read_at(mut file: &File, offset: u64, len: u64) -> Result<Vec<u8>> {
@@ -284,7 +303,8 @@ mod tests {
     #[track_caller]
     fn becomes(path: &Path, file: &[u8], expected: &[u8]) {
         fs::write(path, file).unwrap();
-        assert!(Mapped::open(path).unwrap()[..] == *expected, "reader");
+        assert!(Mapped::open(path).unwrap()[..] == *expected, "map");
+        assert!(Mapped::read(path).unwrap()[..] == *expected, "copy");
         assert!(fs::read(path).unwrap() == file, "readers do not write");
         drop(ExclusiveFile::open(path, Duration::ZERO).unwrap());
         assert!(fs::read(path).unwrap() == expected, "writer");
@@ -377,7 +397,9 @@ mod tests {
             let mut damaged = journal.clone();
             damaged[at] ^= 0x11;
             fs::write(&path, [&old[..], &damaged].concat()).unwrap();
-            if let Ok(mapped) = crate::Blocked::open(&path) {
+            let mapped = crate::Blocked::open(&path);
+            assert_eq!(crate::Blocked::read(&path), mapped, "{at}");
+            if let Ok(mapped) = mapped {
                 mapped.verify().unwrap();
                 assert!(mapped.to_bytes() == old, "{at}");
             }
@@ -395,8 +417,10 @@ mod tests {
                 .copy_from_slice(&len.to_le_bytes());
             wrong.seal();
             fs::write(&path, [&old[..], &wrong.bytes].concat()).unwrap();
-            let error = Mapped::open(&path).unwrap_err();
-            assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+            for result in [Mapped::open(&path), Mapped::read(&path)] {
+                let error = result.unwrap_err();
+                assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+            }
             assert!(ExclusiveFile::open(&path, Duration::ZERO).is_err());
         }
     }
