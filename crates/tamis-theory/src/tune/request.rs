@@ -16,7 +16,7 @@ const CLOSE: f64 = 0.005;
 /// So close to the target the best design hardly changes any more.
 const SETTLED: f64 = 0.02;
 /// Differences of memory below this are nothing, relative.
-const NARROW: f64 = 1e-3;
+const NARROW: f64 = 3e-4;
 /// The best design for a memory is the best for this many bits per key more or
 /// less; if the rate is uneven, for fewer.
 const NEAR: (f64, f64) = (0.06, 0.003);
