@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{AnyFilter, Error, Header, Result, inspect};
+use tamis::{AnyFilter, Error, Header, Result, inspect::Inspector};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"\x89TAMIS\r\n";
@@ -58,7 +58,7 @@ fn survive(bytes: &[u8]) -> Result<()> {
     for reads in [stats.reads_hit, stats.reads_miss] {
         assert!(reads.is_finite() && reads >= 0.0, "{stats:?}");
     }
-    let _ = inspect::parameters(&view);
+    let _ = Inspector::new(&view).parameters();
     let verified = view.verify();
     let metadata = view.metadata().map(|metadata| metadata.iter().count());
     assert!(verified.is_err() || metadata.is_ok(), "{metadata:?}");
@@ -76,7 +76,7 @@ fn survive(bytes: &[u8]) -> Result<()> {
         assert_eq!(same, bytes, "a file verified is not the one written");
     }
     let header = Header::parse(bytes)?;
-    assert_eq!(tamis::image_len(bytes)?, bytes.len() as u64);
+    assert_eq!(tamis::Header::image_len(bytes)?, bytes.len() as u64);
     let with_header = AnyFilter::from_bytes_with(&header, bytes)?;
     assert_eq!(with_header.to_bytes(), written);
     // Written bytes can be opened, also if the input did not verify.
@@ -119,7 +119,7 @@ fn seal(input: &[u8], sections: bool) -> Option<Vec<u8>> {
     }
     let mut bytes = input.to_vec();
     put(&mut bytes, 0, MAGIC);
-    put(&mut bytes, 8, &tamis::FORMAT_VERSION.to_le_bytes());
+    put(&mut bytes, 8, &tamis::Header::FORMAT_VERSION.to_le_bytes());
     let half = |at: usize| {
         usize::from(u16::from_le_bytes([input[at], input[at + 1]]))
     };

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tamis::{Builder, Error, Result, TinySet, inspect};
+use tamis::{Builder, Error, Result, TinySet, inspect::Inspector};
 use xxhash_rust::xxh3::xxh3_64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Arbitrary)]
@@ -220,7 +220,7 @@ impl Beside {
 
     fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
         let predicted =
-            inspect::merged_fpr(&self.filter, other).expect("the same");
+            Inspector::new(&self.filter).merged_fpr(other).expect("the same");
         self.filter.merge_from(other).expect("the same settings");
         self.expect(predicted);
     }
@@ -308,7 +308,8 @@ impl Beside {
                 match self.filter.halved() {
                     Ok(folded) => {
                         assert_eq!(2 * folded.block_count(), blocks);
-                        let predicted = inspect::folded_fpr(&self.filter);
+                        let predicted =
+                            Inspector::new(&self.filter).folded_fpr();
                         self.filter = folded;
                         self.empty = self.empty.halved().expect("as many");
                         self.expect(predicted.expect("just done"));
@@ -321,8 +322,9 @@ impl Beside {
             }
             Op::Grow => {
                 if self.filter.block_count() < 32 {
-                    let predicted =
-                        inspect::grown_fpr(&self.filter).expect("small");
+                    let predicted = Inspector::new(&self.filter)
+                        .grown_fpr()
+                        .expect("small");
                     self.filter = self.filter.doubled().expect("small");
                     self.empty = self.empty.doubled().expect("small");
                     self.expect(predicted);
@@ -337,7 +339,9 @@ impl Beside {
                 view.verify().expect("just written");
                 assert_eq!(view.stats(), self.filter.stats());
                 assert!(
-                    inspect::stored(&view).eq(inspect::stored(&self.filter))
+                    Inspector::new(&view)
+                        .stored()
+                        .eq(Inspector::new(&self.filter).stored())
                 );
                 assert_eq!(view.to_bytes(), &buffer[misalign..]);
                 self.filter = view.into_owned().expect("small");
@@ -471,7 +475,7 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
     // Refused only if such blocks cannot form two levels.
     let view = TinySet::from_bytes(bytes)?;
     // Hashes that belong to stored entries.
-    let stored = inspect::stored(&view).take(40).map(|entry| {
+    let stored = Inspector::new(&view).stored().take(40).map(|entry| {
         let share = u128::from(entry.block) << 64
             | u128::from(entry.fingerprint) << (64 - entry.bits.clamp(1, 63));
         (share / u128::from(view.block_count())) as u64 & !0xffff
@@ -492,7 +496,10 @@ fn survive(bytes: &[u8], mut hashes: Vec<u64>) -> Result<()> {
     }
     let stats = view.stats();
     assert!((0.0..=1.0).contains(&stats.expected_fpr), "{stats:?}");
-    assert_eq!(inspect::loads(&view).saturated(), stats.saturated_blocks);
+    assert_eq!(
+        Inspector::new(&view).loads().saturated(),
+        stats.saturated_blocks
+    );
 
     let mut owned = TinySet::from_bytes(bytes)?.into_owned()?;
     for &hash in &hashes {

@@ -35,7 +35,7 @@ mod x86 {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _pdep_u64};
 
     use rustix::time::{ClockId, clock_gettime};
-    use tamis::{TinySet, inspect};
+    use tamis::{TinySet, inspect::Inspector};
 
     use crate::output::print;
 
@@ -142,7 +142,7 @@ mod x86 {
             let widths: Vec<Widths> = (0..=448).map(widths).collect();
             let mut blocks =
                 vec![Block([0; 8]); filter.block_count() as usize];
-            let stored: Vec<_> = inspect::stored(filter).collect();
+            let stored: Vec<_> = Inspector::new(filter).stored().collect();
             for entries in stored.chunk_by(|a, b| a.block == b.block) {
                 let count = entries.len() as u32;
                 let Widths { base, wide, .. } = widths[count as usize];

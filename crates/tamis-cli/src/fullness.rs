@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use tamis::{AnyFilter, inspect};
+use tamis::{AnyFilter, inspect::Inspector};
 
 use crate::failure::{Failure, Result, printable};
 use crate::report::{FilterReport, count, short_rate};
@@ -140,7 +140,7 @@ pub(crate) enum Growth {
 pub(crate) fn growth(filter: &AnyFilter) -> Growth {
     match filter {
         AnyFilter::TinySet(_) => {
-            let parameters = inspect::parameters(filter);
+            let parameters = Inspector::new(filter).parameters();
             let two =
                 parameters.iter().any(|(name, _)| *name == "second_blocks");
             if two { Growth::TwoLevels } else { Growth::Doubles }

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use tamis::inspect::{self, LoadHistogram, Parameter};
-use tamis::{AnyFilter, FORMAT_VERSION, HashId, KeyHasher, Stats, Window};
+use tamis::inspect::{Inspector, LoadHistogram, Parameter};
+use tamis::{AnyFilter, HashId, Header, KeyHasher, Stats, Window};
 
 use crate::failure::{Result, printable};
 
@@ -85,7 +85,8 @@ pub(crate) struct FilterReport {
 
 impl FilterReport {
     pub(crate) fn new<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Self {
-        let parameters = inspect::parameters(filter)
+        let parameters = Inspector::new(filter)
+            .parameters()
             .into_iter()
             .map(|(name, value)| (name.to_string(), json(value)))
             .collect();
@@ -134,7 +135,7 @@ impl FilterReport {
         Self {
             file: None,
             kind: kind.name(),
-            format_version: FORMAT_VERSION,
+            format_version: Header::FORMAT_VERSION,
             hash: hasher.id().name(),
             seed: (!secret).then(|| seed(hasher)),
             items,

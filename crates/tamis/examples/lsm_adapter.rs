@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::Write as _;
 
-use tamis::{AnyFilter, Builder, KeyHasher, Kind, Mapped, image_len};
+use tamis::{AnyFilter, Builder, Header, KeyHasher, Kind, Mapped};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
@@ -71,7 +71,7 @@ impl Table {
         for &offset in index {
             // The length is in the header: no need to store it.
             let bytes = &whole.as_ref()[offset as usize..];
-            let len = image_len(bytes)? as usize;
+            let len = Header::image_len(bytes)? as usize;
             let region = Mapped::region(file, offset, len)?;
             let filter = AnyFilter::from_bytes(region)?;
             filter.verify()?;
@@ -104,7 +104,7 @@ fn candidates_opened_per_lookup(
     let mut candidates = Vec::new();
     for (number, &offset) in index.iter().enumerate() {
         let bytes = &whole[offset as usize..];
-        let len = image_len(bytes)? as usize;
+        let len = Header::image_len(bytes)? as usize;
         let filter = AnyFilter::from_bytes(&bytes[..len])?;
         if filter.contains(key) {
             candidates.push(number);

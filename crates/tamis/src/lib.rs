@@ -40,10 +40,10 @@ pub use filter::{
     FilterMut, Header, Prefer, Size, Split, Stats, Threshold, TinySet, Window,
 };
 #[cfg(feature = "std")]
-pub use filter::{FileLock, Shareable, Shared, update};
+pub use filter::{FileLock, Shareable, Shared};
 #[cfg(feature = "std")]
 pub use format::Mapped;
-pub use format::{FORMAT_VERSION, Kind, Metadata, image_len};
+pub use format::{Kind, Metadata};
 pub use key::{HashId, Key, KeyHasher};
 pub use memory::Owned;
 pub use overflow::Overflow;

@@ -184,13 +184,13 @@ fn images_one_behind_the_other_are_found() {
     }
     let mut rest = &file[..];
     for len in lengths {
-        assert_eq!(image_len(rest).unwrap(), len as u64);
+        assert_eq!(Header::image_len(rest).unwrap(), len as u64);
         let (image, behind) = rest.split_at(len);
         AnyFilter::from_bytes(image).unwrap().verify().unwrap();
         assert_eq!(Header::parse(image).unwrap().bytes(), len as u64);
         rest = behind;
     }
-    assert!(matches!(image_len(rest), Err(Error::TooShort { .. })));
+    assert!(matches!(Header::image_len(rest), Err(Error::TooShort { .. })));
 }
 
 proptest! {
@@ -210,7 +210,7 @@ proptest! {
             view.contains_hash(u64::MAX);
             let _ = view.verify();
         }
-        let _ = image_len(&bytes);
+        let _ = Header::image_len(&bytes);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tamis::{
     AnyFilter, Balanced, Blocked, Builder, Error, FileLock, Kind, Mapped,
-    Overflow, Scheme, TinySet, update,
+    Overflow, Scheme, TinySet,
 };
 use tempfile::TempDir;
 
@@ -45,7 +45,9 @@ fn updates_of_many_threads_lose_no_key() {
                                 filter.insert(&key);
                                 Ok::<_, Error>(filter.len())
                             };
-                            assert!(update(path, change).unwrap() > i);
+                            assert!(
+                                AnyFilter::update(path, change).unwrap() > i
+                            );
                         }
                     })
                 })
@@ -85,7 +87,7 @@ fn a_failed_update_changes_nothing() {
     filter.save(&path).unwrap();
     let before = fs::read(&path).unwrap();
 
-    let failed = update(&path, |filter| {
+    let failed = AnyFilter::update(&path, |filter| {
         filter.insert("apple");
         Err::<(), Error>(Error::TableFull)
     });
@@ -96,18 +98,24 @@ fn a_failed_update_changes_nothing() {
     let mut damaged = before.clone();
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(&path, &damaged).unwrap();
-    let failed = update(&path, |_| -> tamis::Result<()> { panic!() });
+    let failed =
+        AnyFilter::update(&path, |_| -> tamis::Result<()> { panic!() });
     assert!(matches!(failed, Err(Error::Checksum { .. })), "{failed:?}");
     assert_eq!(fs::read(&path).unwrap(), damaged);
 
     fs::remove_file(&path).unwrap();
-    let failed = update(&path, |_| -> tamis::Result<()> { panic!() });
+    let failed =
+        AnyFilter::update(&path, |_| -> tamis::Result<()> { panic!() });
     assert!(matches!(failed, Err(Error::Io(_))), "{failed:?}");
     // A panic releases the lock, too.
     filter.save(&path).unwrap();
     let panicked = thread::spawn({
         let path = path.clone();
-        move || update(&path, |_| -> tamis::Result<()> { panic!("expected") })
+        move || {
+            AnyFilter::update(&path, |_| -> tamis::Result<()> {
+                panic!("expected")
+            })
+        }
     });
     assert!(panicked.join().is_err());
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -200,7 +208,7 @@ fn insertion_in_place_writes_the_bytes_of_a_replacement() {
             for count in [1, 2, items / 2, 1, 1000, items, 1, 100] {
                 let keys: Vec<u64> = (next..next + count).collect();
                 next += count - count / 10;
-                update(&replaced, |filter| {
+                AnyFilter::update(&replaced, |filter| {
                     filter.insert_batch(&keys);
                     Ok::<(), Error>(())
                 })

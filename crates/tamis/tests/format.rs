@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
 use tamis::{
     AnyFilter, Balanced, Blocked, Builder, Error, KeyHasher, Kind, TinySet,
-    inspect,
+    inspect::Inspector,
 };
 
 const ITEMS: u64 = 700;
@@ -216,8 +216,8 @@ fn golden_files_with_a_past_open_and_answer() {
         assert_eq!(opened.stats(), filter.stats(), "{name}");
         let ours = AnyFilter::from(filter.clone());
         assert!(opened == ours, "{name}");
-        let parameters = inspect::parameters(&opened);
-        assert_eq!(parameters, inspect::parameters(&ours), "{name}");
+        let parameters = Inspector::new(&opened).parameters();
+        assert_eq!(parameters, Inspector::new(&ours).parameters(), "{name}");
         let mut found = vec![false; hashes.len()];
         opened.contains_hash_batch(&hashes, &mut found);
         assert!(found.iter().all(|&found| found), "{name}");
@@ -225,7 +225,9 @@ fn golden_files_with_a_past_open_and_answer() {
             panic!("{name} is no TinySet");
         };
         assert!(
-            inspect::stored(&opened).eq(inspect::stored(&filter)),
+            Inspector::new(&opened)
+                .stored()
+                .eq(Inspector::new(&filter).stored()),
             "{name}"
         );
         // A changed filter can be changed again.

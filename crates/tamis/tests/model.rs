@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use support::{Recipe, Size, false_positives, key, keys};
 use tamis::{
     AnyFilter, Blocked, Bloom, Builder, Error, FilterMut, Shared, Split,
-    TinySet, inspect,
+    TinySet, inspect::Inspector,
 };
 
 #[derive(Debug, Clone)]
@@ -309,7 +309,7 @@ impl Tiny {
             }
             TinyOp::Fold => {
                 let blocks = self.filter.block_count();
-                let predicted = inspect::folded_fpr(&self.filter);
+                let predicted = Inspector::new(&self.filter).folded_fpr();
                 match self.filter.halved() {
                     Ok(folded) => {
                         assert_eq!(2 * folded.block_count(), blocks);
@@ -326,7 +326,8 @@ impl Tiny {
             }
             TinyOp::Grow => {
                 if self.filter.block_count() < 64 {
-                    let predicted = inspect::grown_fpr(&self.filter).unwrap();
+                    let predicted =
+                        Inspector::new(&self.filter).grown_fpr().unwrap();
                     self.filter = self.filter.doubled().unwrap();
                     self.empty = self.empty.doubled().unwrap();
                     assert_same(&self.filter, predicted);
@@ -350,7 +351,8 @@ impl Tiny {
     }
 
     fn merge<D: AsRef<[u8]>>(&mut self, other: &TinySet<D>) {
-        let predicted = inspect::merged_fpr(&self.filter, other).unwrap();
+        let predicted =
+            Inspector::new(&self.filter).merged_fpr(other).unwrap();
         self.filter.merge_from(other).unwrap();
         assert_same(&self.filter, predicted);
     }
@@ -530,7 +532,7 @@ fn refusals_name_the_field() {
         filter.insert("apple");
         let before = filter.to_bytes();
         let other = builder.build().unwrap();
-        assert!(inspect::merged_fpr(&filter, &other).is_err());
+        assert!(Inspector::new(&filter).merged_fpr(&other).is_err());
         match filter.merge_from(&other) {
             Err(Error::Mismatch { field, .. }) => assert_eq!(field, expected),
             other => panic!("{expected}: {other:?}"),

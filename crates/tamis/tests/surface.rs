@@ -186,7 +186,7 @@ fn debug_is_one_short_line() {
             AnyFilter::Balanced(filter) => check(filter),
             AnyFilter::TinySet(filter) => {
                 check(filter);
-                check(&tamis::inspect::loads(filter));
+                check(&tamis::inspect::Inspector::new(filter).loads());
             }
             _ => panic!("a kind without a test"),
         }

@@ -7,7 +7,7 @@ mod support;
 use std::collections::VecDeque;
 
 use support::{assert_binomial, false_positives, key, keys};
-use tamis::{Builder, Error, Filter, TinySet, Window, inspect};
+use tamis::{Builder, Error, Filter, TinySet, Window, inspect::Inspector};
 use tamis_theory::tinyset::{self, Block};
 
 /// Stream of the inserted keys.
@@ -182,21 +182,21 @@ fn sets_store_no_key_twice() {
         }
         let before = set.stats().expected_fpr;
         // About 0.5 % of the keys are found before they are inserted.
-        assert_eq!(inspect::loads(&list).items(), 200_000);
-        let stored = inspect::loads(&set).items();
+        assert_eq!(Inspector::new(&list).loads().items(), 200_000);
+        let stored = Inspector::new(&set).loads().items();
         assert!((198_000..199_900).contains(&stored), "{stored}");
         assert!(before < list.stats().expected_fpr);
         assert_measured(&set, 2_000_000, "a set");
 
         let payload = set.to_bytes();
         insert(&mut set, 0, 200_000);
-        assert_eq!(inspect::loads(&set).items(), stored);
+        assert_eq!(Inspector::new(&set).loads().items(), stored);
         assert_eq!(set.stats().items, 400_000);
         assert!(
             set.to_bytes()[HEADER as usize..] == payload[HEADER as usize..]
         );
         insert(&mut list, 0, 10);
-        assert_eq!(inspect::loads(&list).items(), 200_010);
+        assert_eq!(Inspector::new(&list).loads().items(), 200_010);
         assert!((0..10).all(|i| list.count(&key(MEMBERS, i)) >= Some(2)));
     }
 }
@@ -313,7 +313,7 @@ impl Churn {
         assert_holds(&self.filter, self.stored.iter().copied());
         assert_eq!(self.filter.stats().items, self.stored.len() as u64);
         assert_eq!(
-            inspect::loads(&self.filter).items(),
+            Inspector::new(&self.filter).loads().items(),
             self.stored.len() as u64
         );
         self.filter.verify().unwrap();
@@ -444,7 +444,7 @@ fn a_union_equals_insertion_of_both() {
             let direct = build(0, all);
             let (mut left, right) =
                 (build(0, left_load), build(left_load, all));
-            let predicted = inspect::merged_fpr(&left, &right).unwrap();
+            let predicted = Inspector::new(&left).merged_fpr(&right).unwrap();
             left.merge_from(&right).unwrap();
             let (merged, direct) = (left.stats(), direct.stats());
             // At a rate of 20 %, a set filled directly leaves out one key in
@@ -492,7 +492,7 @@ fn filters_with_other_heads_can_be_merged() {
         assert_eq!(left.block_count(), right.block_count());
         let heads = |filter: &TinySet| filter.to_bytes()[104..112].to_vec();
         assert_ne!(heads(&left), heads(&right));
-        let predicted = inspect::merged_fpr(&left, &right).unwrap();
+        let predicted = Inspector::new(&left).merged_fpr(&right).unwrap();
         left.merge_from(&right).unwrap();
         let merged = left.stats().expected_fpr;
         assert_close(merged, predicted, ROUNDING, "heads");
@@ -514,7 +514,7 @@ fn a_fold_equals_a_filter_of_half_the_blocks() {
             let mut whole = builder.items(2 * items).build().unwrap();
             insert(&mut half, 0, items);
             insert(&mut whole, 0, items);
-            let predicted = inspect::folded_fpr(&whole).unwrap();
+            let predicted = Inspector::new(&whole).folded_fpr().unwrap();
             let folded = whole.halved().unwrap();
             assert_eq!(folded.block_count(), half.block_count());
             let (found, wanted) =
@@ -559,7 +559,7 @@ fn growth_costs_one_bit_a_doubling() {
             assert!(expected < rate, "{what}: {expected}");
             assert_measured(&filter, 500_000, &what);
 
-            let predicted = inspect::grown_fpr(&filter).unwrap();
+            let predicted = Inspector::new(&filter).grown_fpr().unwrap();
             let grown = filter.doubled().unwrap();
             let after = grown.stats().expected_fpr;
             assert_close(after, predicted, ROUNDING, &what);
@@ -602,7 +602,7 @@ fn a_full_block_reports_that_it_is_saturated() {
         insert(&mut filter, 0, most);
         let stats = filter.stats();
         assert_eq!(stats.saturated_blocks, 0, "{what}");
-        assert_eq!(inspect::loads(&filter).items(), most, "{what}");
+        assert_eq!(Inspector::new(&filter).loads().items(), most, "{what}");
         assert!(filter.count(&key(MEMBERS, 0)).is_some(), "{what}");
         assert_holds(&filter, 0..most);
 
@@ -613,8 +613,8 @@ fn a_full_block_reports_that_it_is_saturated() {
         assert_eq!(stats.items, most + 1, "{what}");
         assert_eq!(stats.expected_fpr, 1.0, "{what}");
         assert!(stats.over_design, "{what}");
-        assert_eq!(inspect::loads(&filter).saturated(), 1, "{what}");
-        assert_eq!(inspect::stored(&filter).count(), 0, "{what}");
+        assert_eq!(Inspector::new(&filter).loads().saturated(), 1, "{what}");
+        assert_eq!(Inspector::new(&filter).stored().count(), 0, "{what}");
         assert_eq!(filter.count(&key(MEMBERS, 0)), None, "{what}");
         assert_eq!(false_positives(&filter, OTHERS, 1000), 1000, "{what}");
         filter.verify().unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{AnyFilter, inspect};
+use tamis::{AnyFilter, inspect::Inspector};
 
 use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
@@ -37,7 +37,7 @@ impl Args {
         let filter = load(&self.filter, &self.open)?;
         let predicted = match &filter {
             AnyFilter::TinySet(filter) => {
-                Some(inspect::folded_fpr(filter).map_err(failed)?)
+                Some(Inspector::new(filter).folded_fpr().map_err(failed)?)
             }
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{AnyFilter, inspect};
+use tamis::{AnyFilter, inspect::Inspector};
 
 use super::{FileUpdate, Forecast, OpenArgs, OutputArgs, WaitArgs, load};
 use crate::failure::{Exit, Failure, Result};
@@ -72,7 +72,7 @@ impl Args {
         let failed = |error: tamis::Error| Failure::file(path, &error);
         let predicted = match filter {
             AnyFilter::TinySet(filter) => {
-                Some(inspect::grown_fpr(filter).map_err(failed)?)
+                Some(Inspector::new(filter).grown_fpr().map_err(failed)?)
             }
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{AnyFilter, inspect};
+use tamis::{AnyFilter, inspect::Inspector};
 
 use super::OpenArgs;
 use crate::failure::{Exit, Result, printable};
@@ -67,7 +67,7 @@ impl Args {
         let AnyFilter::TinySet(filter) = &filter else {
             return report.print(form);
         };
-        let chart = LoadChart::from(&inspect::loads(filter));
+        let chart = LoadChart::from(&Inspector::new(filter).loads());
         report.print_with(form, &chart)?;
         match form {
             ReportForm::Table => chart.print(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tamis::inspect::Parameter;
-use tamis::{AnyFilter, Error, HashId, Mapped, inspect};
+use tamis::{AnyFilter, Error, HashId, Mapped, inspect::Inspector};
 
 use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
@@ -70,7 +70,7 @@ impl Args {
             let failed = |error| self.failure(&filter, &part, last, &error);
             let fpr = match (&filter, &part) {
                 (AnyFilter::TinySet(ours), AnyFilter::TinySet(theirs)) => {
-                    let fpr = inspect::merged_fpr(ours, theirs);
+                    let fpr = Inspector::new(ours).merged_fpr(theirs);
                     Some(fpr.map_err(failed)?)
                 }
                 _ => None,
@@ -168,7 +168,7 @@ impl Args {
 }
 
 fn block_bits<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Option<Parameter> {
-    let parameters = inspect::parameters(filter).into_iter();
+    let parameters = Inspector::new(filter).parameters().into_iter();
     let mut bits = parameters.filter(|(name, _)| *name == "block_bits");
     bits.next().map(|(_, value)| value)
 }

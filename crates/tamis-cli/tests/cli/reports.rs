@@ -39,7 +39,7 @@ fn info_has_every_field() {
             assert!(!info[name].is_null(), "{kind}: no {name} in {info}");
         }
         assert_eq!(info["kind"], kind);
-        assert_eq!(info["format_version"], tamis::FORMAT_VERSION);
+        assert_eq!(info["format_version"], tamis::Header::FORMAT_VERSION);
         assert_eq!(info["hash"], "xxh3");
         assert_eq!(info["seed"], "0x4d");
         assert_eq!(info["items"], 30_000);

@@ -240,7 +240,8 @@ mod tests {
                 for load in &level.loads {
                     histogram[usize::from(*load)] += 1;
                 }
-                let stored = tamis::inspect::loads(&level.filter);
+                let stored =
+                    tamis::inspect::Inspector::new(&level.filter).loads();
                 histogram.truncate(stored.blocks().len());
                 assert_eq!(stored.blocks(), histogram);
                 // A block that refuses keys keeps its load.

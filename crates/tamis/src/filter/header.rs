@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use super::{AnyFilter, Balanced, Blocked, Bloom, Split, TinySet};
 use crate::error::{Error, Result};
-use crate::format::{ImageHeader, Kind, Persist as _, check_length};
+use crate::format::{
+    FORMAT_VERSION, ImageHeader, Kind, Persist as _, check_length, image_len,
+};
 use crate::key::KeyHasher;
 
 /// The parsed and checked header of a filter in bytes.
@@ -53,6 +55,39 @@ impl core::fmt::Debug for Header {
 }
 
 impl Header {
+    /// Version of the byte format that this build writes, and the newest
+    /// that it reads. It reads every older one.
+    ///
+    /// ```
+    /// assert_eq!(tamis::Header::FORMAT_VERSION, 1);
+    /// ```
+    pub const FORMAT_VERSION: u16 = FORMAT_VERSION;
+
+    /// Length of the image at the start of `bytes`, in constant time: where
+    /// the next one begins in a file that holds one image behind the other.
+    ///
+    /// `bytes` must contain the whole header; anything may follow the image.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parse`](Self::parse), except [`Error::Length`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, Header, Kind, Split};
+    ///
+    /// let mut file = Blocked::builder().items(9).fpr(0.1).build()?.to_bytes();
+    /// file.extend(Split::builder().items(9).fpr(0.1).build()?.to_bytes());
+    ///
+    /// let len = Header::image_len(&file)? as usize;
+    /// let (first, second) = file.split_at(len);
+    /// assert_eq!(AnyFilter::from_bytes(first)?.kind(), Kind::Blocked);
+    /// assert_eq!(AnyFilter::from_bytes(second)?.kind(), Kind::Split);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn image_len(bytes: &[u8]) -> Result<u64> {
+        image_len(bytes)
+    }
+
     /// Parses the header of the image that `image` holds, and checks it, in
     /// time independent of the payload and without allocation.
     ///

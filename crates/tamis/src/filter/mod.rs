@@ -37,7 +37,7 @@ use stats::Parameters;
 pub use stats::{Parameter, Stats};
 pub use tinyset::{LoadHistogram, Stored, TinySet, Window};
 #[cfg(feature = "std")]
-pub use update::{FileLock, update};
+pub use update::FileLock;
 
 use alloc::boxed::Box;
 use alloc::string::ToString as _;

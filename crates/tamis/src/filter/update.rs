@@ -12,54 +12,56 @@ use crate::format::{
 };
 use crate::key::{Key, KeyHasher};
 
-/// Changes a filter file: reads and verifies it, passes the filter to
-/// `change`, and replaces the file by the result.
-///
-/// Any number of processes and threads may update the same file at the same
-/// time; each waits for the others, up to a minute (a [`FileLock`] has other
-/// limits), and no change is lost. A reader of `path` sees the old content
-/// or the new. If `change` returns an error, the file is unchanged.
-///
-/// `change` must not save to the same file, for which it would wait in vain.
-///
-/// # Errors
-///
-/// The error of `change`; [`Error::Busy`], [`Error::Replaced`],
-/// [`Error::Io`], or an error of opening or [`verify`](AnyFilter::verify).
-///
-/// ```
-/// use tamis::{AnyFilter, Blocked, Error};
-/// # let directory = tempfile::tempdir()?;
-/// # let path = directory.path().join("keys.tamis");
-/// Blocked::builder().items(1000).fpr(0.01).build()?.save(&path)?;
-///
-/// let new = tamis::update(&path, |filter| {
-///     Ok::<_, Error>(filter.insert("apple"))
-/// })?;
-/// assert!(new && AnyFilter::open(&path)?.contains("apple"));
-///
-/// // Another kind of result is another filter.
-/// let failed = tamis::update(&path, |filter| {
-///     *filter = filter.doubled()?;
-///     Ok::<_, Error>(())
-/// });
-/// assert!(matches!(failed, Err(Error::Unsupported { .. })));
-/// # Ok::<(), Error>(())
-/// ```
-pub fn update<T, E: From<Error>>(
-    path: impl AsRef<Path>,
-    change: impl FnOnce(&mut AnyFilter) -> core::result::Result<T, E>,
-) -> core::result::Result<T, E> {
-    let mut lock = FileLock::acquire(path)?;
-    let mut filter = lock.load()?;
-    let value = change(&mut filter)?;
-    lock.save(&filter)?;
-    Ok(value)
+impl AnyFilter {
+    /// Changes a filter file: reads and verifies it, passes the filter to
+    /// `change`, and replaces the file by the result.
+    ///
+    /// Any number of processes and threads may update the same file at the same
+    /// time; each waits for the others, up to a minute (a [`FileLock`] has other
+    /// limits), and no change is lost. A reader of `path` sees the old content
+    /// or the new. If `change` returns an error, the file is unchanged.
+    ///
+    /// `change` must not save to the same file, for which it would wait in vain.
+    ///
+    /// # Errors
+    ///
+    /// The error of `change`; [`Error::Busy`], [`Error::Replaced`],
+    /// [`Error::Io`], or an error of opening or [`verify`](AnyFilter::verify).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, Error};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// Blocked::builder().items(1000).fpr(0.01).build()?.save(&path)?;
+    ///
+    /// let new = AnyFilter::update(&path, |filter| {
+    ///     Ok::<_, Error>(filter.insert("apple"))
+    /// })?;
+    /// assert!(new && AnyFilter::open(&path)?.contains("apple"));
+    ///
+    /// // Another kind of result is another filter.
+    /// let failed = AnyFilter::update(&path, |filter| {
+    ///     *filter = filter.doubled()?;
+    ///     Ok::<_, Error>(())
+    /// });
+    /// assert!(matches!(failed, Err(Error::Unsupported { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn update<T, E: From<Error>>(
+        path: impl AsRef<Path>,
+        change: impl FnOnce(&mut AnyFilter) -> core::result::Result<T, E>,
+    ) -> core::result::Result<T, E> {
+        let mut lock = FileLock::acquire(path)?;
+        let mut filter = lock.load()?;
+        let value = change(&mut filter)?;
+        lock.save(&filter)?;
+        Ok(value)
+    }
 }
 
 /// The exclusive right to change a filter file, until it is dropped.
 ///
-/// [`update`] is the simple form. A lock is for a file that may not exist
+/// [`AnyFilter::update`] is the simple form. A lock is for a file that may not exist
 /// yet, for several saves without a change by others between them, and for
 /// another time limit.
 ///

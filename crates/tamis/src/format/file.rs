@@ -86,7 +86,7 @@ impl Mapped {
     ///
     /// Those of [`open`](Self::open); [`Error::Io`] if the file becomes
     /// shorter meanwhile or exceeds the memory; that of
-    /// [`image_len`](crate::image_len), before anything else is read, for a
+    /// [`Header::image_len`](crate::Header::image_len), before anything else is read, for a
     /// file of another format.
     ///
     /// ```

@@ -164,28 +164,9 @@ pub(crate) struct ImageHeader {
     pub(super) header_bytes: u16,
 }
 
-/// Length of the image at the start of `bytes`, in constant time: where the
-/// next one begins in a file that holds one image behind the other.
-///
-/// `bytes` must contain the whole header; anything may follow the image.
-///
-/// # Errors
-///
-/// Those of [`Header::parse`](crate::Header::parse), except [`Error::Length`].
-///
-/// ```
-/// use tamis::{AnyFilter, Blocked, Split};
-///
-/// let mut file = Blocked::builder().items(9).fpr(0.1).build()?.to_bytes();
-/// file.extend(Split::builder().items(9).fpr(0.1).build()?.to_bytes());
-///
-/// let len = tamis::image_len(&file)? as usize;
-/// let (first, second) = file.split_at(len);
-/// assert_eq!(AnyFilter::from_bytes(first)?.kind(), tamis::Kind::Blocked);
-/// assert_eq!(AnyFilter::from_bytes(second)?.kind(), tamis::Kind::Split);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub fn image_len(bytes: &[u8]) -> Result<u64> {
+/// Length of the image at the start of `bytes`; see
+/// [`Header::image_len`](crate::Header::image_len).
+pub(crate) fn image_len(bytes: &[u8]) -> Result<u64> {
     Ok(ImageHeader::parse_prefix(bytes, false)?.bytes)
 }
 

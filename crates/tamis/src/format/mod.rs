@@ -25,9 +25,8 @@ pub(crate) use compact::is_compact;
 pub use file::Mapped;
 #[cfg(feature = "std")]
 pub(crate) use file::{ExclusiveFile, PrivateMap};
-pub use header::image_len;
 pub(crate) use header::{
-    Counts, GeometryBytes, ImageHeader, Reader, check_length,
+    Counts, GeometryBytes, ImageHeader, Reader, check_length, image_len,
 };
 pub(crate) use image::{
     Image, Persist, SectionTag, Sections, metadata_bytes, verify,
@@ -47,13 +46,8 @@ use crate::named::named_enum;
 /// text changes the high bit or the line end.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
-/// Version of the byte format that this build writes, and the newest that it
-/// reads. It reads every older one.
-///
-/// ```
-/// assert_eq!(tamis::FORMAT_VERSION, 1);
-/// ```
-pub const FORMAT_VERSION: u16 = 1;
+/// See [`Header::FORMAT_VERSION`](crate::Header::FORMAT_VERSION).
+pub(crate) const FORMAT_VERSION: u16 = 1;
 
 /// Kinds of structures in a file.
 ///

@@ -84,12 +84,12 @@ pub struct Balanced<D = Owned> {
 }
 
 /// The content of one block; made by
-/// [`inspect::block_states`](crate::inspect::block_states).
+/// [`Inspector::block_states`](crate::inspect::Inspector::block_states).
 ///
 /// ```
-/// use tamis::{Balanced, inspect};
+/// use tamis::{Balanced, inspect::Inspector};
 /// let filter = Balanced::builder().items(100).bits_per_key(20.0).build()?;
-/// assert!(inspect::block_states(&filter).all(|block| block.ones == 0));
+/// assert!(Inspector::new(&filter).block_states().all(|block| block.ones == 0));
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -432,7 +432,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     }
 
     /// The content of every block; see
-    /// [`inspect`](crate::inspect::block_states).
+    /// [`inspect`](crate::inspect::Inspector::block_states).
     pub(crate) fn block_states(
         &self,
     ) -> impl Iterator<Item = BlockState> + '_ {
@@ -675,7 +675,7 @@ fn flatten(entries: &[HashBytes]) -> Vec<u8> {
 }
 
 impl<D: AsRef<[u8]>> Balanced<D> {
-    /// The settings by name; see [`inspect`](crate::inspect::parameters).
+    /// The settings by name; see [`inspect`](crate::inspect::Inspector::parameters).
     pub(crate) fn parameters(&self) -> Parameters {
         let shape = self.shape();
         let mut all = vec![

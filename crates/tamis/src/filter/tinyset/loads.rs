@@ -9,14 +9,14 @@ use crate::filter::estimate::{Estimate, Pools};
 use crate::filter::{Parameter, Parameters};
 
 /// Number of blocks by the keys they hold, with the false-positive rate
-/// that results; made by [`inspect::loads`](crate::inspect::loads).
+/// that results; made by [`Inspector::loads`](crate::inspect::Inspector::loads).
 ///
 /// ```
-/// use tamis::{TinySet, inspect};
+/// use tamis::{TinySet, inspect::Inspector};
 ///
 /// let mut filter = TinySet::builder().items(390).fpr(0.001).build()?;
 /// filter.extend(0..390u32);
-/// let loads = inspect::loads(&filter);
+/// let loads = Inspector::new(&filter).loads();
 /// assert_eq!(loads.blocks().iter().sum::<u64>(), filter.block_count());
 /// assert!(loads.items() >= 380);
 /// assert!(loads.mean() > 35.0 && loads.mean() < 43.0);
@@ -55,9 +55,9 @@ impl LoadHistogram {
     /// a second level included, saturated blocks not.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(inspect::loads(&filter).blocks(), [filter.block_count()]);
+    /// assert_eq!(Inspector::new(&filter).loads().blocks(), [filter.block_count()]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -68,9 +68,9 @@ impl LoadHistogram {
     /// Saturated blocks: they answer "maybe" to every key.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(inspect::loads(&filter).saturated(), 0);
+    /// assert_eq!(Inspector::new(&filter).loads().saturated(), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -81,9 +81,9 @@ impl LoadHistogram {
     /// Keys stored, in blocks that are not saturated.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(inspect::loads(&filter).items(), 0);
+    /// assert_eq!(Inspector::new(&filter).loads().items(), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -94,9 +94,9 @@ impl LoadHistogram {
     /// Keys per block (r) that is not saturated.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(inspect::loads(&filter).mean(), 0.0);
+    /// assert_eq!(Inspector::new(&filter).loads().mean(), 0.0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -108,9 +108,9 @@ impl LoadHistogram {
     /// The false-positive rate of these loads.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let filter = TinySet::builder().items(9).fpr(0.1).build()?;
-    /// assert_eq!(inspect::loads(&filter).expected_fpr(), 0.0);
+    /// assert_eq!(Inspector::new(&filter).loads().expected_fpr(), 0.0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -134,14 +134,14 @@ impl LoadHistogram {
 }
 
 /// The entry of one key; made by
-/// [`inspect::stored`](crate::inspect::stored).
+/// [`Inspector::stored`](crate::inspect::Inspector::stored).
 ///
 /// ```
-/// use tamis::{TinySet, inspect};
+/// use tamis::{TinySet, inspect::Inspector};
 ///
 /// let mut filter = TinySet::builder().items(9).fpr(0.01).build()?;
 /// filter.insert_hash(0x8000_0000_0000_0007);
-/// let stored: Vec<_> = inspect::stored(&filter).collect();
+/// let stored: Vec<_> = Inspector::new(&filter).stored().collect();
 /// assert_eq!((stored[0].block, stored[0].chain), (0, 0));
 /// assert_eq!(stored[0].bits, 26);
 /// assert_eq!(stored[0].fingerprint, 1 << 25);
@@ -162,7 +162,7 @@ pub struct Stored {
 }
 
 impl<D: AsRef<[u8]>> TinySet<D> {
-    /// The entries of all blocks; see [`inspect`](crate::inspect::stored).
+    /// The entries of all blocks; see [`inspect`](crate::inspect::Inspector::stored).
     pub(crate) fn stored(&self) -> impl Iterator<Item = Stored> + '_ {
         (0..self.block_count()).flat_map(|block| {
             let entries = match self.state(block) {
@@ -181,7 +181,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         })
     }
 
-    /// The load of all blocks; see [`inspect`](crate::inspect::loads).
+    /// The load of all blocks; see [`inspect`](crate::inspect::Inspector::loads).
     pub(crate) fn loads(&self) -> LoadHistogram {
         let geometry = &self.core.geometry;
         let second_shape = geometry.second_shape();
@@ -232,7 +232,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         }
     }
 
-    /// The settings by name; see [`inspect`](crate::inspect::parameters).
+    /// The settings by name; see [`inspect`](crate::inspect::Inspector::parameters).
     pub(crate) fn parameters(&self) -> Parameters {
         let TinySetGeometry { blocks, shape, second, removable, repeats } =
             self.core.geometry;

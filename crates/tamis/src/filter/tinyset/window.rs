@@ -164,7 +164,7 @@ impl Window {
     /// assert!(Window::from_bytes(&[0; 400]).is_err());
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (young, old) = match crate::image_len(bytes)? {
+        let (young, old) = match crate::Header::image_len(bytes)? {
             // At most the length of a slice, so a usize.
             len if len <= bytes.len() as u64 => bytes.split_at(len as usize),
             _ => (bytes, &[][..]),
