@@ -244,8 +244,9 @@ const PEERS: [&str; 7] = [
 const TARGETS: [f64; 3] = [0.01, 0.001, 0.0001];
 
 /// Contenders of a quick run in DRAM.
-const QUICK_IN_DRAM: [&str; 9] = [
+const QUICK_IN_DRAM: [&str; 10] = [
     "roofline",
+    "bloom",
     "blocked",
     "split",
     "balanced",

@@ -24,7 +24,7 @@ const CACHES: &[Size] = &[Size::L2, Size::L3];
 const MEMORY: &[Size] = &[Size::Dram];
 const HASHES: &[KeyType] = &[KeyType::Hash];
 
-const GOALS: [Goal; 25] = [
+const GOALS: [Goal; 33] = [
     roofline("blocked", &["miss"], |_| Ok(1.15)),
     roofline("split", &["miss"], |_| Ok(1.15)),
     sbbf("blocked-as-sbbf", &["miss"], Mode::Batch, |_| Ok(1.6)),
@@ -53,7 +53,22 @@ const GOALS: [Goal; 25] = [
         let design = tamis::Balanced::builder().fpr(target);
         Ok(1.25 * design.predict()?.reads_miss)
     }),
+    ahead("bloom", "fastbloom", &["hit", "miss", "mixed"]),
+    ahead("bloom", "fastbloom", &["insert"]),
+    sbbf("blocked", &["hit"], Mode::Single, |_| Ok(1.8)),
+    sbbf("blocked", &["insert"], Mode::Single, |_| Ok(1.6)),
+    sbbf("tinyset", &["miss"], Mode::Single, |_| Ok(2.5)).at(&[Size::L2]),
+    sbbf("tinyset", &["hit"], Mode::Single, |_| Ok(3.2)).at(&[Size::L2]),
+    sbbf("blocked", &["insert"], Mode::Single, |_| Ok(1.5)).at(MEMORY),
+    sbbf("tinyset", &["insert"], Mode::Single, |_| Ok(3.0)).at(MEMORY),
 ];
+
+impl Goal {
+    /// The goal at other sizes.
+    const fn at(self, sizes: &'static [Size]) -> Self {
+        Self { sizes, ..self }
+    }
+}
 
 /// Batches in DRAM, relative to the roofline.
 const fn roofline(
