@@ -1,0 +1,187 @@
+//! Settings of a store and of a handle.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// Longest key in bytes.
+pub const MAX_KEY: usize = 65_535;
+
+/// Longest value in bytes.
+pub const MAX_VALUE: usize = 1 << 30;
+
+/// Smallest memory budget in bytes.
+pub const MIN_RAM: u64 = 4 << 20;
+
+/// When a write is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// After [`Store::flush`](crate::Store::flush) and when the store is
+    /// closed. A crash loses a suffix of the writes since.
+    None,
+    /// After this time at the latest. A crash loses a suffix of the writes
+    /// in it.
+    Interval(Duration),
+    /// Before the call returns. Writers that call at the same time share a
+    /// sync.
+    Always,
+}
+
+/// Settings of [`Store::create`](crate::Store::create) and
+/// [`Store::open`](crate::Store::open).
+///
+/// ```
+/// use tamis_store::{Durability, Options};
+///
+/// let options = Options::new()
+///     .ram(64 << 20)
+///     .absent_reads(0.001)
+///     .durability(Durability::Always);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) ram: u64,
+    pub(crate) filter: FilterSize,
+    pub(crate) durability: Durability,
+    pub(crate) background: bool,
+    pub(crate) direct: bool,
+    pub(crate) seed: Option<u128>,
+}
+
+/// Size of the filters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FilterSize {
+    /// Share of absent keys that cost a read.
+    AbsentReads(f64),
+    /// Bits of a filter per key.
+    BitsPerKey(f64),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ram: 256 << 20,
+            filter: FilterSize::AbsentReads(0.01),
+            durability: Durability::Interval(Duration::from_millis(100)),
+            background: true,
+            direct: false,
+            seed: None,
+        }
+    }
+}
+
+impl Options {
+    /// 256 MiB of memory, 1 % of reads for absent keys, a sync every 100 ms.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new();
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Memory for everything: the index of the data, the write buffer and
+    /// the memory of merging. At least [`MIN_RAM`].
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().ram(2 << 30);
+    /// ```
+    #[must_use]
+    pub fn ram(mut self, bytes: u64) -> Self {
+        self.ram = bytes;
+        self
+    }
+
+    /// Share of absent keys that cost a read, between 0.00001 and 0.5. Used
+    /// at creation.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().absent_reads(0.001);
+    /// ```
+    #[must_use]
+    pub fn absent_reads(mut self, share: f64) -> Self {
+        self.filter = FilterSize::AbsentReads(share);
+        self
+    }
+
+    /// Bits of a filter per key, between 3 and 30. Used at creation.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().ram_bits_per_key(9.5);
+    /// ```
+    #[must_use]
+    pub fn ram_bits_per_key(mut self, bits: f64) -> Self {
+        self.filter = FilterSize::BitsPerKey(bits);
+        self
+    }
+
+    /// When a write is durable.
+    ///
+    /// ```
+    /// use tamis_store::{Durability, Options};
+    /// let options = Options::new().durability(Durability::None);
+    /// ```
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether a thread of the store's own merges the write buffer and syncs
+    /// the log at intervals. Without one, writers do both: every operation
+    /// then issues its system calls in a fixed order, as tests with a
+    /// simulated disk need.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().background(false);
+    /// ```
+    #[must_use]
+    pub fn background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Whether lookups read past the page cache.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().direct_reads(true);
+    /// ```
+    #[must_use]
+    pub fn direct_reads(mut self, direct: bool) -> Self {
+        self.direct = direct;
+        self
+    }
+
+    /// Seed of the hash function, for reproducible files. Random without this
+    /// call, and to be kept secret where keys may be chosen by an adversary.
+    /// Used at creation.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().seed(42);
+    /// ```
+    #[must_use]
+    pub fn seed(mut self, seed: u128) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Checks the ranges.
+    pub(crate) fn check(&self) -> Result<()> {
+        let invalid = |what, why| Err(Error::InvalidArgument { what, why });
+        if self.ram < MIN_RAM {
+            return invalid("memory budget", "at least 4 MiB");
+        }
+        match self.filter {
+            FilterSize::AbsentReads(share)
+                if !(0.00001..=0.5).contains(&share) =>
+            {
+                invalid("share of absent reads", "0.00001 to 0.5")
+            }
+            FilterSize::BitsPerKey(bits) if !(3.0..=30.0).contains(&bits) => {
+                invalid("bits per key", "3 to 30")
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Consistent views of a store.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::batch::Kind;
+use crate::error::Result;
+use crate::store::Shared;
+use crate::view::View;
+
+/// The snapshots that are alive.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    /// Sequence numbers, and the snapshots that read up to each.
+    live: Mutex<BTreeMap<u64, usize>>,
+    /// The largest of them, 0 without snapshots.
+    newest: AtomicU64,
+}
+
+impl Snapshots {
+    /// The largest sequence number that a snapshot reads.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// Adds or removes a snapshot.
+    fn change(&self, limit: u64, change: impl FnOnce(usize) -> usize) {
+        let mut live =
+            self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = change(live.get(&limit).copied().unwrap_or(0));
+        match count {
+            0 => live.remove(&limit),
+            _ => live.insert(limit, count),
+        };
+        let newest = live.keys().next_back().copied().unwrap_or(0);
+        self.newest.store(newest, Ordering::Release);
+    }
+}
+
+/// The state of a store at a moment. Writes that follow do not change it.
+///
+/// A snapshot holds the memory of writes that later ones replace and the
+/// space of segments that merging replaces, until it is dropped.
+///
+/// ```
+/// use tamis_store::{Options, Store};
+///
+/// let dir = tempfile::tempdir()?;
+/// let store = Store::create(dir.path(), &Options::new())?;
+/// store.put("apple", "red")?;
+/// let snapshot = store.snapshot()?;
+/// store.put("apple", "green")?;
+/// assert_eq!(snapshot.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Snapshot {
+    shared: Arc<Shared>,
+    view: Arc<View>,
+    limit: u64,
+}
+
+impl Snapshot {
+    /// A snapshot of all writes up to `limit`, all of which `view` has. The
+    /// caller excludes writers.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        view: Arc<View>,
+        limit: u64,
+    ) -> Self {
+        shared.snapshots.change(limit, |n| n + 1);
+        Self { shared, view, limit }
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`](crate::Store::get).
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.get("apple")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.shared.lookup(&self.view, key.as_ref(), self.limit)
+    }
+
+    /// All keys and values, in the order of a hash of the keys.
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// for record in store.snapshot()?.iter() {
+    ///     let (key, value) = record?;
+    ///     assert_eq!((&key[..], &value[..]), (&b"apple"[..], &b"red"[..]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { snapshot: self, slot: 0, ready: Vec::new().into_iter() }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.shared.snapshots.change(self.limit, |n| n.saturating_sub(1));
+    }
+}
+
+impl<'a> IntoIterator for &'a Snapshot {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// The records of a [`Snapshot`], in the order of a hash of the keys.
+#[derive(Debug)]
+pub struct Iter<'a> {
+    snapshot: &'a Snapshot,
+    /// The next slot.
+    slot: usize,
+    ready: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(record) = self.ready.next() {
+                return Some(Ok(record));
+            }
+            let slot = self.snapshot.view.slots().get(self.slot)?;
+            self.slot += 1;
+            let buffer = slot.buffer();
+            let records: Vec<_> = buffer
+                .sorted(self.snapshot.limit)
+                .into_iter()
+                .filter(|entry| entry.kind == Kind::Put)
+                .map(|entry| (entry.key.to_vec(), entry.value.to_vec()))
+                .collect();
+            self.ready = records.into_iter();
+        }
+    }
+}
