@@ -9,7 +9,7 @@ const SOURCES: &str = "crates/tamis/src";
 /// Top-level modules, highest layer first. A module may use those in lower
 /// layers. The crate root re-exports them and is in no layer.
 const LAYERS: [&[&str]; 8] = [
-    &["inspect", "serde"],
+    &["inspect", "plan", "serde"],
     &["filter", "table"],
     &["dispatch", "overflow", "parallel", "placement_design", "summary"],
     &["block"],

@@ -28,6 +28,7 @@ mod overflow;
 mod parallel;
 mod placement;
 mod placement_design;
+mod plan;
 mod search;
 #[cfg(feature = "serde")]
 mod serde;
@@ -48,4 +49,5 @@ pub use key::{HashId, Key, KeyHasher};
 pub use memory::Owned;
 pub use overflow::Overflow;
 pub use placement::Scheme;
+pub use plan::{Plan, PlannedDesign};
 pub use tamis_theory::{Error as TheoryError, Prediction};

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -77,6 +78,28 @@ fn every_copy_keeps_the_metadata() {
         }
         left.clear();
         check(&left);
+    }
+}
+
+/// Sections of several chunks have a list of checksums and padding.
+#[test]
+fn parts_are_the_bytes_and_borrow_the_blocks() {
+    for kind in Kind::ALL {
+        let builder = AnyFilter::builder(kind).bits_per_key(20.0);
+        let mut filter = builder.build_from(keys(1, 70_000)).unwrap();
+        filter.set_metadata("note", "kept").unwrap();
+        let bytes = filter.to_bytes();
+        let parts = filter.parts();
+        assert_eq!(parts.concat(), bytes);
+        assert!(parts.iter().all(|part| !part.is_empty()));
+        assert!(parts[1].len() > 2 * (1 << 16));
+        assert!(matches!(parts[1], Cow::Borrowed(_)));
+        let mut written = Vec::new();
+        filter.write_to(&mut written).unwrap();
+        assert_eq!(written, bytes);
+        let view = AnyFilter::from_bytes(&bytes[..]).unwrap();
+        assert_eq!(view.parts().concat(), bytes);
+        view.verify().unwrap();
     }
 }
 

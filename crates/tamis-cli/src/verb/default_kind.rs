@@ -1,7 +1,6 @@
 //! Default kind of `build` and starting point of `plan`.
 
-use tamis::{Builder, Kind, TinySet};
-use tamis_theory::{Prediction, Result, blocked};
+use tamis::Kind;
 
 use super::SizeArgs;
 
@@ -31,16 +30,4 @@ pub(super) fn default_kind(
     prefer: Prefer,
 ) -> tamis::Result<Kind> {
     Kind::recommended(size.value(), block_bits, prefer.into())
-}
-
-pub(super) fn blocked(size: &SizeArgs, block_bits: u32) -> Result<Prediction> {
-    size.predict(
-        |fpr| blocked::for_fpr(block_bits, fpr),
-        |bits| blocked::best(block_bits, bits),
-    )
-}
-
-/// Builder of a tinyset filter with one level and without removals.
-pub(super) fn tinyset(size: &SizeArgs, block_bits: u32) -> Builder<TinySet> {
-    TinySet::builder().block_bits(block_bits).size(size.value())
 }

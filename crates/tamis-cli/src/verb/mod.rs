@@ -24,7 +24,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tamis::{AnyFilter, FileLock, Mapped, Window};
-use tamis_theory::Prediction;
 
 use crate::failure::{Failure, Result};
 use crate::identity::{FileIdentity, FileWatch};
@@ -304,19 +303,6 @@ impl SizeArgs {
             (Some(fpr), _) => tamis::Size::Fpr(fpr),
             // clap requires one of the two.
             (None, bits) => tamis::Size::BitsPerKey(bits.unwrap_or_default()),
-        }
-    }
-
-    /// Prediction for the given rate or memory.
-    fn predict(
-        &self,
-        by_fpr: impl Fn(f64) -> tamis_theory::Result<Prediction>,
-        by_bits: impl Fn(f64) -> tamis_theory::Result<Prediction>,
-    ) -> tamis_theory::Result<Prediction> {
-        match (self.fpr, self.bits_per_key) {
-            (Some(fpr), _) => by_fpr(fpr),
-            // clap requires one of the two.
-            (None, bits) => by_bits(bits.unwrap_or_default()),
         }
     }
 }

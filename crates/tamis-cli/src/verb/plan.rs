@@ -3,10 +3,9 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use tamis::{Balanced, Kind};
-use tamis_theory::{Prediction, split, standard};
+use tamis::{Plan, PlannedDesign};
 
-use super::default_kind::{self, Prefer};
+use super::default_kind::Prefer;
 use super::{BlockArgs, SizeArgs, parse_items};
 use crate::failure::{Exit, Result};
 use crate::report::{JsonArgs, count, print_json, short_rate, size, wrap};
@@ -50,7 +49,7 @@ pub(crate) struct Args {
 
 /// One kind of filter with its settings, a row of the comparison.
 #[derive(Serialize)]
-struct Candidate {
+struct Row {
     kind: &'static str,
     /// Levels of a tinyset filter, `None` for other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,310 +66,71 @@ struct Candidate {
     mergeable: bool,
 }
 
+impl From<&PlannedDesign> for Row {
+    fn from(design: &PlannedDesign) -> Self {
+        let prediction = design.prediction;
+        Self {
+            kind: design.kind.name(),
+            levels: design.levels,
+            bits_per_key: prediction.bits_per_key,
+            bytes: design.bytes,
+            fpr: prediction.fpr,
+            probes: prediction.probes,
+            reads_hit: prediction.reads_hit,
+            reads_miss: prediction.reads_miss,
+            reads: design.reads,
+            removable: design.removable,
+            mergeable: design.mergeable,
+        }
+    }
+}
+
 #[derive(Serialize)]
-struct Comparison {
+struct Comparison<'a> {
     items: u64,
     miss_share: f64,
     prefer: &'static str,
-    #[serde(rename = "designs")]
-    candidates: Vec<Candidate>,
+    designs: Vec<Row>,
     recommended: &'static str,
-    /// Options of `build` for the recommended candidate.
-    options: String,
-    reason: String,
-    /// Comparison of every other candidate with the recommended one.
-    notes: Vec<String>,
+    /// Options of `build` for the recommended design.
+    options: &'a str,
+    reason: &'a str,
+    /// Comparison of every other design with the recommended one.
+    notes: &'a [String],
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
-        let comparison = self.compare()?;
+        let block_bits = self.block.bits()?;
+        let plan = Plan::new(
+            self.items,
+            self.size.value(),
+            block_bits,
+            self.miss_share,
+            self.prefer.into(),
+        )?;
+        let options = options(plan.recommended(), block_bits);
         if self.format.json {
-            print_json(&comparison)?;
+            print_json(&Comparison {
+                items: self.items,
+                miss_share: self.miss_share,
+                prefer: match self.prefer {
+                    Prefer::Space => "space",
+                    Prefer::Speed => "speed",
+                },
+                designs: plan.designs.iter().map(Row::from).collect(),
+                recommended: plan.recommended().kind.name(),
+                options: &options,
+                reason: &plan.reason,
+                notes: &plan.notes,
+            })?;
         } else {
-            comparison.print()?;
+            self.print(&plan, &options)?;
         }
         Ok(Exit::Success)
     }
 
-    fn compare(&self) -> Result<Comparison> {
-        let block_bits = self.block.bits()?;
-        let candidates = self.candidates(block_bits)?;
-        let start =
-            default_kind::default_kind(&self.size, block_bits, self.prefer)?;
-        let rule = SelectionRule {
-            by_memory: self.size.fpr.is_some(),
-            prefer: self.prefer,
-            start: start.name(),
-            candidates: &candidates,
-        };
-        let best = rule.best();
-        let (recommended, options) = (best.kind, self.options(best));
-        let reason = rule.reason(best);
-        let notes = rule.notes(best);
-        Ok(Comparison {
-            items: self.items,
-            miss_share: self.miss_share,
-            prefer: match self.prefer {
-                Prefer::Space => "space",
-                Prefer::Speed => "speed",
-            },
-            candidates,
-            recommended,
-            options,
-            reason,
-            notes,
-        })
-    }
-
-    fn options(&self, candidate: &Candidate) -> String {
-        let mut options = format!("--kind {}", candidate.kind);
-        if let Some(levels @ 2..) = candidate.levels {
-            options += &format!(" --levels {levels}");
-        }
-        if let Ok(256) = self.block.bits() {
-            options += " --block-bytes 32";
-        }
-        options
-    }
-
-    fn candidates(&self, block_bits: u32) -> Result<Vec<Candidate>> {
-        let size = &self.size;
-        let split = size.predict(
-            |fpr| split::for_fpr(block_bits, fpr),
-            |bits| split::best(block_bits, bits),
-        )?;
-        let bloom = size.predict(standard::for_fpr, standard::best)?;
-        let blocked = default_kind::blocked(size, block_bits)?;
-        let mut candidates = vec![
-            self.candidate(Kind::Blocked, &blocked),
-            self.candidate(Kind::Split, &split),
-            self.candidate(Kind::Bloom, &bloom),
-        ];
-        // The kinds below cannot reach every rate or memory; those that
-        // cannot are left out.
-        let builder = default_kind::tinyset(size, block_bits);
-        if let Ok(tinyset) = builder.predict() {
-            candidates.push(self.candidate(Kind::TinySet, &tinyset));
-        }
-        if let Ok(removable) = builder.removable().predict() {
-            candidates.push(Candidate {
-                removable: true,
-                ..self.candidate(Kind::TinySet, &removable)
-            });
-        }
-        if let Ok(two) = builder.two_level().predict() {
-            candidates.push(Candidate {
-                levels: Some(2),
-                mergeable: false,
-                ..self.candidate(Kind::TinySet, &two)
-            });
-        }
-        if let Ok(balanced) = self.balanced(block_bits) {
-            candidates.push(self.candidate(Kind::Balanced, &balanced));
-        }
-        Ok(candidates)
-    }
-
-    fn balanced(&self, block_bits: u32) -> tamis::Result<Prediction> {
-        let mut builder = Balanced::builder().block_bits(block_bits);
-        if let Some(fpr) = self.size.fpr {
-            builder = builder.fpr(fpr);
-        }
-        if let Some(bits) = self.size.bits_per_key {
-            builder = builder.bits_per_key(bits);
-        }
-        builder.predict()
-    }
-
-    fn candidate(&self, kind: Kind, prediction: &Prediction) -> Candidate {
-        let Prediction { bits_per_key, probes, fpr, reads_hit, reads_miss } =
-            *prediction;
-        Candidate {
-            kind: kind.name(),
-            levels: (kind == Kind::TinySet).then_some(1),
-            bits_per_key,
-            bytes: (self.items as f64 * bits_per_key / 8.0).ceil() as u64,
-            fpr,
-            probes,
-            reads_hit,
-            reads_miss,
-            reads: self.miss_share * reads_miss
-                + (1.0 - self.miss_share) * reads_hit,
-            removable: false,
-            mergeable: kind != Kind::Balanced,
-        }
-    }
-}
-
-/// Smallest share of the memory that a candidate must save at equal rate.
-const MIN_MEMORY_GAIN: f64 = 0.05;
-/// Smallest share of the false positives that a candidate must save at equal
-/// memory.
-const MIN_FPR_GAIN: f64 = 0.25;
-/// Largest average number of reads per lookup of a recommended candidate.
-const MAX_READS: f64 = 1.3;
-/// Bits per key up to which balanced filters are not recommended.
-const MIN_BALANCED_BITS: f64 = 12.0;
-
-impl Candidate {
-    fn name(&self) -> String {
-        match (self.removable, self.levels) {
-            (true, _) => format!("{}, removable", self.kind),
-            (_, Some(levels @ 2..)) => {
-                format!("{}, {levels} levels", self.kind)
-            }
-            _ => self.kind.into(),
-        }
-    }
-
-    fn searches_fingerprints(&self) -> bool {
-        self.kind == Kind::TinySet.name()
-    }
-
-    fn too_dense(&self) -> bool {
-        self.kind == Kind::Balanced.name()
-            && self.bits_per_key <= MIN_BALANCED_BITS
-    }
-}
-
-/// Rule of the recommendation: the default kind of `build`, unless another
-/// candidate of at most `MAX_READS` reads saves `MIN_MEMORY_GAIN` of the
-/// memory (at a given rate) or `MIN_FPR_GAIN` of the false positives (at given
-/// bits per key).
-struct SelectionRule<'a> {
-    /// The rate is given and memory is compared.
-    by_memory: bool,
-    prefer: Prefer,
-    /// Default kind of `build`.
-    start: &'static str,
-    candidates: &'a [Candidate],
-}
-
-impl<'a> SelectionRule<'a> {
-    /// Share of the memory or of the false positives that `candidate` saves.
-    fn gain(&self, candidate: &Candidate, over: &Candidate) -> f64 {
-        match self.by_memory {
-            true => 1.0 - candidate.bits_per_key / over.bits_per_key,
-            false => 1.0 - candidate.fpr / over.fpr,
-        }
-    }
-
-    fn min_gain(&self) -> f64 {
-        if self.by_memory { MIN_MEMORY_GAIN } else { MIN_FPR_GAIN }
-    }
-
-    /// Gain as text, such as "5.2 % less memory than blocked".
-    fn compare(&self, candidate: &Candidate, with: &Candidate) -> String {
-        let gain = self.gain(candidate, with);
-        if !self.by_memory && gain <= -1.0 {
-            let times = 1.0 - gain;
-            return format!(
-                "{times:.1} times the false positives of {}",
-                with.name()
-            );
-        }
-        let percent = 100.0 * gain;
-        let what = match (self.by_memory, percent >= 0.0) {
-            (true, true) => "less memory",
-            (true, false) => "more memory",
-            (false, true) => "fewer false positives",
-            (false, false) => "more false positives",
-        };
-        format!("{:.1} % {what} than {}", percent.abs(), with.name())
-    }
-
-    fn eligible(&self, candidate: &Candidate) -> bool {
-        candidate.reads <= MAX_READS
-            && !candidate.too_dense()
-            // Removals cost memory; recommended only on request.
-            && !candidate.removable
-            && !self.too_slow(candidate)
-    }
-
-    fn too_slow(&self, candidate: &Candidate) -> bool {
-        self.prefer == Prefer::Speed && candidate.searches_fingerprints()
-    }
-
-    fn start(&self) -> &'a Candidate {
-        let mut candidates = self.candidates.iter();
-        let found = candidates.find(|one| one.kind == self.start);
-        // `start` is a kind of `candidates`, whose first is blocked.
-        found.unwrap_or(&self.candidates[0])
-    }
-
-    fn best(&self) -> &'a Candidate {
-        let mut others: Vec<&Candidate> =
-            self.candidates.iter().filter(|c| self.eligible(c)).collect();
-        others.sort_by(|a, b| a.reads.total_cmp(&b.reads));
-        let mut best = self.start();
-        for candidate in others {
-            if self.gain(candidate, best) >= self.min_gain() {
-                best = candidate;
-            }
-        }
-        best
-    }
-
-    fn reason(&self, best: &Candidate) -> String {
-        let start = self.start();
-        let mut reason = if !std::ptr::eq(best, start) {
-            format!(
-                "It has {} and reads {:.3} blocks per lookup.",
-                self.compare(best, start),
-                best.reads
-            )
-        } else if best.searches_fingerprints() {
-            format!(
-                "It reads one block per lookup and has {}.",
-                self.compare(best, &self.candidates[0])
-            )
-        } else {
-            format!(
-                "It reads one block per lookup, and no other kind that reads \
-                 at most {MAX_READS} saves {:.0} % of the {}.",
-                100.0 * self.min_gain(),
-                if self.by_memory { "memory" } else { "false positives" },
-            )
-        };
-        if best.searches_fingerprints() {
-            reason += " While the filter fits the cache, lookups of single \
-                       keys take several times as long as in blocked: use \
-                       --prefer speed if that matters.";
-        }
-        reason
-    }
-
-    /// Notes on the candidates other than `best`.
-    fn notes(&self, best: &Candidate) -> Vec<String> {
-        let others =
-            self.candidates.iter().filter(|c| !std::ptr::eq(*c, best));
-        others
-            .map(|candidate| {
-                let why = if candidate.removable {
-                    "needed only to remove keys".into()
-                } else if candidate.too_dense() {
-                    "below about 12 bits per key perfect balance gains a few \
-                     percent, and tracking bits and second reads cost as much"
-                        .into()
-                } else if self.too_slow(candidate) {
-                    "searching the fingerprints of a single key takes \
-                     several times as long as testing its bits"
-                        .into()
-                } else if candidate.reads == 1.0 {
-                    "reads one block per lookup".into()
-                } else {
-                    format!("reads {:.3} blocks per lookup", candidate.reads)
-                };
-                let compare = self.compare(candidate, best);
-                format!("{}: {compare}; {why}.", candidate.name())
-            })
-            .collect()
-    }
-}
-
-impl Comparison {
-    fn print(&self) -> Result<()> {
+    fn print(&self, plan: &Plan, options: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
@@ -388,28 +148,42 @@ impl Comparison {
             "{:<18}{:>9}{:>12}{:>11}{:>7}{:>8}{:>8}  merge",
             "kind", "bits/key", "memory", "positives", "hit", "miss", "mean"
         )?;
-        for candidate in &self.candidates {
+        for design in &plan.designs {
+            let prediction = design.prediction;
             writeln!(
                 out,
                 "{:<18}{:>9.3}{:>12}{:>11}{:>7.2}{:>8.4}{:>8.4}  {}",
-                candidate.name(),
-                candidate.bits_per_key,
-                size(candidate.bytes),
-                short_rate(candidate.fpr),
-                candidate.reads_hit,
-                candidate.reads_miss,
-                candidate.reads,
-                if candidate.mergeable { "yes" } else { "no" },
+                design.name(),
+                prediction.bits_per_key,
+                size(design.bytes),
+                short_rate(prediction.fpr),
+                prediction.reads_hit,
+                prediction.reads_miss,
+                design.reads,
+                if design.mergeable { "yes" } else { "no" },
             )?;
         }
-        let Self { recommended, options, reason, .. } = self;
+        let recommended = plan.recommended().kind;
+        let reason = &plan.reason;
         let text = format!("Recommended: {recommended} ({options}). {reason}");
         writeln!(out, "\n{}", wrap(&text, 0, 0))?;
-        for note in &self.notes {
+        for note in &plan.notes {
             writeln!(out, "  not {}", wrap(note, 6, 6))?;
         }
         Ok(())
     }
+}
+
+/// Options of `build` for a design.
+fn options(design: &PlannedDesign, block_bits: u32) -> String {
+    let mut options = format!("--kind {}", design.kind);
+    if let Some(levels @ 2..) = design.levels {
+        options += &format!(" --levels {levels}");
+    }
+    if block_bits == 256 {
+        options += " --block-bytes 32";
+    }
+    options
 }
 
 fn parse_share(text: &str) -> std::result::Result<f64, String> {

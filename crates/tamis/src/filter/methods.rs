@@ -403,6 +403,24 @@ macro_rules! filter_methods {
                 $crate::format::Persist::to_bytes(self)
             }
 
+            /// [`to_bytes`](Self::to_bytes) in parts, without the copy: the
+            /// header first, then the sections, which borrow the memory of
+            /// the filter. For vectored writes and shared buffers. Reads the
+            /// payload for its checksums.
+            ///
+            /// ```
+            #[doc = concat!("use tamis::", stringify!($name), ";")]
+            #[doc = concat!("let filter = ", $new, ".build()?;")]
+            /// assert_eq!(filter.parts().concat(), filter.to_bytes());
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            #[must_use]
+            pub fn parts(
+                &self,
+            ) -> alloc::vec::Vec<alloc::borrow::Cow<'_, [u8]>> {
+                $crate::format::Persist::parts(self)
+            }
+
             /// Writes [`to_bytes`](Self::to_bytes) without the copy: the
             /// payload goes out straight from the filter's memory.
             ///

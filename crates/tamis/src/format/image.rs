@@ -1,6 +1,7 @@
 //! Images: structures as bytes. Writing, viewing and verifying them.
 
 use alloc::borrow::Cow;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -35,7 +36,35 @@ pub(crate) struct Image<'a> {
     pub(crate) sections: Vec<Cow<'a, [u8]>>,
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    /// The header, then the sections; their padding and checksums in parts
+    /// between them. Reads the sections for their checksums.
+    fn into_parts(self) -> Vec<Cow<'a, [u8]>> {
+        let Self { mut header, sections } = self;
+        let mut at = u64::from(header.header_bytes);
+        let mut parts = vec![Cow::Borrowed(&[][..])];
+        for (section, bytes) in header.sections.iter_mut().zip(sections) {
+            parts.push(Cow::Borrowed(padding(at, section.offset)));
+            let chunks = bytes.chunks(CHUNK as usize).map(xxh3_64);
+            let sums: Vec<u8> = chunks.flat_map(u64::to_le_bytes).collect();
+            let list = section.chunk_sums();
+            section.checksum = match list.is_empty() {
+                true => xxh3_64(&bytes),
+                false => xxh3_64(&sums),
+            };
+            parts.push(bytes);
+            if !list.is_empty() {
+                let end = section.offset + section.bytes;
+                parts.push(Cow::Borrowed(padding(end, list.start)));
+                parts.push(Cow::Owned(sums));
+            }
+            at = list.end;
+        }
+        parts[0] = Cow::Owned(header.encode());
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
     /// Passes the bytes after the header to `put`, in order. Returns the
     /// header, whose checksums need all chunks: every chunk is hashed when it
     /// is written, which reads it once.
@@ -45,8 +74,6 @@ impl Image<'_> {
     ) -> core::result::Result<Vec<u8>, E> {
         let mut header = self.header;
         let mut at = u64::from(header.header_bytes);
-        // Zeros up to a multiple of `ALIGN`.
-        let padding = |from: u64, to: u64| &[0; ALIGN][..(to - from) as usize];
         for (section, bytes) in header.sections.iter_mut().zip(&self.sections)
         {
             put(padding(at, section.offset))?;
@@ -69,6 +96,11 @@ impl Image<'_> {
     }
 }
 
+/// Zeros up to a multiple of `ALIGN`.
+fn padding(from: u64, to: u64) -> &'static [u8] {
+    &[0; ALIGN][..(to - from) as usize]
+}
+
 /// Structures that can be written in the tamis format. The methods of the
 /// public types document them.
 pub(crate) trait Persist {
@@ -89,6 +121,11 @@ pub(crate) trait Persist {
         out
     }
 
+    /// The file in parts, of which the header is the first.
+    fn parts(&self) -> Vec<Cow<'_, [u8]>> {
+        self.image().into_parts()
+    }
+
     /// Writes the file to `out`, the payload straight from the structure's
     /// memory. Reads it twice, because the header comes first.
     #[cfg(feature = "std")]
@@ -96,11 +133,9 @@ pub(crate) trait Persist {
     where
         Self: Sized,
     {
-        let image = self.image();
-        let Ok(header) =
-            image.write(|_| Ok::<(), core::convert::Infallible>(()));
-        out.write_all(&header)?;
-        image.write(|piece| out.write_all(piece))?;
+        for part in self.parts() {
+            out.write_all(&part)?;
+        }
         Ok(())
     }
 
