@@ -77,7 +77,7 @@ impl Failure {
                 " (use it unfolded, or build it for more --items)"
             }
             tamis::Error::Unsupported {
-                operation: "add keys in place",
+                operation: "add keys in place" | "remove keys in place",
                 ..
             } => " (omit --in-place)",
             tamis::Error::Unsupported { operation: "remove", .. } => {

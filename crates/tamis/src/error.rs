@@ -4,7 +4,8 @@
 use alloc::string::String;
 use core::fmt;
 
-/// An operation that failed. It has changed nothing.
+/// An operation that failed. It has changed nothing, except for
+/// [`Error::Journal`].
 ///
 /// ```
 /// use tamis::{Blocked, Error};
@@ -142,6 +143,19 @@ pub enum Error {
     /// this one prepared a change. Call again.
     #[cfg(feature = "std")]
     Replaced,
+    /// The operating system returned an error during an update of a file in
+    /// place, or while an interrupted one was finished. With `is_made`, the
+    /// next writer of the file finishes the update; do not repeat it.
+    #[cfg(feature = "std")]
+    Journal {
+        /// The step, such as `"sync the journal"`.
+        step: &'static str,
+        /// Whether readers find the update in the file. `None` if it is
+        /// unknown, because the file could not be restored either.
+        is_made: Option<bool>,
+        /// The error.
+        error: std::io::Error,
+    },
     /// The operating system returned an error.
     #[cfg(feature = "std")]
     Io(std::io::Error),
@@ -244,6 +258,18 @@ impl fmt::Display for Error {
                  was changed",
             ),
             #[cfg(feature = "std")]
+            Self::Journal { step, is_made, error } => {
+                write!(f, "cannot {step}: {error}; ")?;
+                f.write_str(match is_made {
+                    Some(false) => "nothing was changed",
+                    Some(true) => {
+                        "the change is in the file's journal, and the next \
+                         writer finishes it"
+                    }
+                    None => "the file may have the change or not",
+                })
+            }
+            #[cfg(feature = "std")]
             Self::Io(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -256,7 +282,7 @@ impl core::error::Error for Error {
             // chain is their source.
             Self::Infeasible(error) => error.source(),
             #[cfg(feature = "std")]
-            Self::Io(error) => error.source(),
+            Self::Journal { error, .. } | Self::Io(error) => error.source(),
             _ => None,
         }
     }

@@ -225,6 +225,50 @@ fn insertion_in_place_writes_the_bytes_of_a_replacement() {
 }
 
 #[test]
+fn removal_in_place_writes_the_bytes_of_a_replacement() {
+    let directory = directory();
+    let [replaced, in_place] =
+        ["replaced", "in-place"].map(|name| directory.path().join(name));
+    for items in [300, 90_000u64] {
+        let builder = TinySet::builder().items(items).fpr(0.001).removable();
+        let filter = builder.build_from(0..items).unwrap();
+        filter.save(&replaced).unwrap();
+        filter.save(&in_place).unwrap();
+        // The third removal finds nothing.
+        for keys in [0..1, 1..items / 3, 5..6, items / 2..items] {
+            let keys: Vec<u64> = keys.collect();
+            let removed = AnyFilter::update(&replaced, |filter| {
+                let removals = keys.iter().map(|key| filter.remove(key));
+                let removed: Result<Vec<bool>, Error> = removals.collect();
+                removed.map(|removed| removed.into_iter().filter(|&it| it))
+            });
+            let mut lock = FileLock::acquire(&in_place).unwrap();
+            let count = lock.remove_batch_in_place(&keys).unwrap();
+            assert_eq!(count, removed.unwrap().count() as u64);
+            let bytes = fs::read(&in_place).unwrap();
+            assert!(bytes == fs::read(&replaced).unwrap(), "{items} {count}");
+        }
+        let filter = AnyFilter::open(&in_place).unwrap();
+        filter.verify().unwrap();
+        assert!((items / 3..items / 2).all(|key| filter.contains(&key)));
+    }
+    for builder in builders(99) {
+        let filter = builder.build().unwrap();
+        if matches!(&filter, AnyFilter::TinySet(it) if it.is_removable()) {
+            continue;
+        }
+        filter.save(&in_place).unwrap();
+        let before = fs::read(&in_place).unwrap();
+        let mut lock = FileLock::acquire(&in_place).unwrap();
+        for hashes in [&[][..], &[1 << 60]] {
+            let error = lock.remove_hash_batch_in_place(hashes).unwrap_err();
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        }
+        assert_eq!(fs::read(&in_place).unwrap(), before);
+    }
+}
+
+#[test]
 fn insertion_in_place_keeps_metadata_and_inode() {
     let directory = directory();
     let path = directory.path().join("f");

@@ -37,16 +37,11 @@ pub(super) struct Header {
 }
 
 impl Table {
-    /// Removes the header, and a byte order mark, from the first rows of a
-    /// table.
+    /// Removes the header from the first rows of a table.
     pub(super) fn take_header(
         &self,
         bytes: &mut Vec<u8>,
     ) -> Result<Header, String> {
-        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-        if bytes.starts_with(BYTE_ORDER_MARK) {
-            bytes.drain(..BYTE_ORDER_MARK.len());
-        }
         let mut header = Header::default();
         if let Field::Index(index) = self.field {
             header.column = index;

@@ -82,9 +82,11 @@ impl<'a> Feed<'a> {
                 return Ok(None);
             };
             let name = source.name();
-            let reader = source.open(&self.progress).map_err(|error| {
-                Failure::new(format_args!("{name}: {error}"))
-            })?;
+            let reader = source
+                .open(&self.progress, self.input.notation.is_text())
+                .map_err(|error| {
+                    Failure::new(format_args!("{name}: {error}"))
+                })?;
             let info =
                 SourceInfo { index, name, header: Vec::new(), column: 0 };
             let eager = source.bytes().is_none();

@@ -80,6 +80,12 @@ pub(super) struct KeyFault {
 const INTEGER_BYTES: usize = 8;
 
 impl Notation {
+    /// True if rows are lines of text. Keys that end with NUL are often
+    /// paths, which have no encoding.
+    pub(super) fn is_text(&self) -> bool {
+        !matches!(self.rows, Rows::Integers | Rows::Delimited(0))
+    }
+
     /// Word for a row in messages.
     pub(super) fn row_name(&self) -> &'static str {
         match self.rows {

@@ -12,7 +12,7 @@
 //! A *row* is the part of the input that has one key and that `query` prints:
 //! a line, a row of a table, an integer. `format` divides the input into rows
 //! and decodes their keys, with `csv` and `json` for keys inside of rows;
-//! `compression` recognises compressed sources.
+//! `compression` recognises compressed sources, `unicode` UTF-16 text.
 
 mod chunk;
 mod compression;
@@ -23,6 +23,7 @@ mod format;
 mod json;
 mod source;
 mod stored;
+mod unicode;
 
 pub(crate) use chunk::KeyChunk;
 pub(crate) use digest::Digest;
@@ -50,7 +51,8 @@ const HEADING: &str = "Notation of the keys";
 #[derive(clap::Args)]
 pub(crate) struct KeyArgs {
     /// Files of keys, `-` for standard input. Data compressed by gzip, zstd,
-    /// xz or bzip2 is decompressed, whatever its name [default: -]
+    /// xz or bzip2 is decompressed, whatever its name; text that begins with
+    /// a byte order mark is read as UTF-8 or UTF-16 [default: -]
     #[arg(value_name = "KEYS")]
     files: Vec<PathBuf>,
 

@@ -5,6 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::compression::{self, Codec};
+use super::unicode;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 
@@ -89,19 +90,28 @@ impl KeySource {
         }
     }
 
-    /// Reader of the decompressed bytes. `progress` counts the bytes as stored.
+    /// Reader of the decompressed bytes; of UTF-8 text without byte order
+    /// mark, if they are text. `progress` counts the bytes as stored.
     pub(super) fn open(
         &self,
         progress: &Progress,
+        is_text: bool,
     ) -> io::Result<Box<dyn Read + Send>> {
-        match self {
-            Self::Stdin => compression::decompress(progress.wrap(io::stdin())),
+        let reader = match self {
+            Self::Stdin => {
+                compression::decompress(progress.wrap(io::stdin()))?
+            }
             Self::File { path, .. } => {
-                compression::decompress(progress.wrap(File::open(path)?))
+                compression::decompress(progress.wrap(File::open(path)?))?
             }
             Self::Memory(keys) => {
-                Ok(Box::new(progress.wrap(Cursor::new(keys.clone()))))
+                let keys = Cursor::new(keys.clone());
+                return Ok(Box::new(progress.wrap(keys)));
             }
+        };
+        match is_text {
+            true => unicode::utf8(reader),
+            false => Ok(reader),
         }
     }
 }

@@ -1,17 +1,13 @@
 //! `tamis add`.
 
 use serde::Serialize;
-use tamis::FileLock;
 
 use super::{
-    FileUpdate, KeysOnFilter, ThreadArgs, WaitArgs, insert_all, open,
+    FileUpdate, InPlaceUpdate, KeysOnFilter, ThreadArgs, WaitArgs, insert_all,
 };
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Result};
 use crate::fullness::{StrictArgs, cure, hint_nearly_full};
-use crate::progress;
-use crate::report::{
-    FilterReport, ReportArgs, ReportForm, count, print_json, row,
-};
+use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 
 /// Add keys to a filter
 ///
@@ -68,55 +64,21 @@ impl Args {
 
     fn run_in_place(&self) -> Result<Exit> {
         let path = &self.target.filter;
-        let failed = |error: tamis::Error| Failure::file(path, &error);
-        let mut lock =
-            FileLock::acquire_within(path, self.wait.wait).map_err(failed)?;
-        let filter = open(path)?;
-        let hasher = *filter.hasher();
-        self.strict.check_lookups(path, &filter)?;
-        let input = self.target.open_keys(&filter)?;
-        // The lock of the map would exclude the insertion.
-        drop(filter);
-        let mut feed = input.feed("adding");
-        let mut hashes = Vec::new();
-        while let Some(chunk) = feed.next() {
-            if let Err(failure) = chunk.hash(&hasher, &mut hashes) {
-                feed.fail(failure);
-            }
+        let mut update = InPlaceUpdate::begin(path, &self.wait)?;
+        let check = |filter: &_| self.strict.check_lookups(path, filter);
+        let hashes = update.hash_all(&self.target, "adding", check)?;
+        update.insert(&hashes)?;
+        let added = hashes.len() as u64;
+        let form = self.report.form();
+        if form == ReportForm::Table {
+            row(&mut std::io::stdout().lock(), "added", &count(added))?;
         }
-        feed.finish()?;
-        progress::during("writing", || {
-            lock.insert_hash_batch_in_place(&hashes).map_err(failed)
-        })?;
-        let filter = open(path)?;
-        let report = InPlaceReport {
-            added: hashes.len() as u64,
-            items: filter.len(),
-            design_items: filter.capacity(),
-        };
-        report.print(self.report.form())?;
+        update.print_report(form, &Addition { added })?;
         Ok(Exit::Success)
     }
 }
 
-/// The fields of the header: a complete report reads the whole filter.
 #[derive(Serialize)]
-struct InPlaceReport {
+struct Addition {
     added: u64,
-    items: u64,
-    design_items: u64,
-}
-
-impl InPlaceReport {
-    fn print(&self, form: ReportForm) -> Result<()> {
-        match form {
-            ReportForm::Table => {}
-            ReportForm::Json => return print_json(self),
-            ReportForm::Silent => return Ok(()),
-        }
-        let mut out = std::io::stdout().lock();
-        row(&mut out, "added", &count(self.added))?;
-        row(&mut out, "keys", &count(self.items))?;
-        row(&mut out, "design", &format!("{} keys", count(self.design_items)))
-    }
 }

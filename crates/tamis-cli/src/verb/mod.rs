@@ -265,6 +265,89 @@ impl<'a> FileUpdate<'a> {
     }
 }
 
+/// A filter file whose blocks change in place, and in no other process.
+struct InPlaceUpdate<'a> {
+    path: &'a Path,
+    lock: FileLock,
+}
+
+impl<'a> InPlaceUpdate<'a> {
+    fn begin(path: &'a Path, wait: &WaitArgs) -> Result<Self> {
+        let lock = FileLock::acquire_within(path, wait.wait)
+            .map_err(|error| Failure::file(path, &error))?;
+        Ok(Self { path, lock })
+    }
+
+    /// Hashes of all keys of `target`, which are read after `check`.
+    fn hash_all(
+        &self,
+        target: &KeysOnFilter,
+        verb: &'static str,
+        check: impl FnOnce(&AnyFilter<Mapped>) -> Result<()>,
+    ) -> Result<Vec<u64>> {
+        let filter = open(self.path)?;
+        let hasher = *filter.hasher();
+        check(&filter)?;
+        let input = target.open_keys(&filter)?;
+        // The lock of the map would exclude the change.
+        drop(filter);
+        let mut feed = input.feed(verb);
+        let mut hashes = Vec::new();
+        while let Some(chunk) = feed.next() {
+            if let Err(failure) = chunk.hash(&hasher, &mut hashes) {
+                feed.fail(failure);
+            }
+        }
+        feed.finish()?;
+        Ok(hashes)
+    }
+
+    fn insert(&mut self, hashes: &[u64]) -> Result<()> {
+        progress::during("writing", || {
+            self.lock.insert_hash_batch_in_place(hashes)
+        })
+        .map_err(|error| Failure::file(self.path, &error))
+    }
+
+    /// Returns the number of keys that were removed.
+    fn remove(&mut self, hashes: &[u64]) -> Result<u64> {
+        progress::during("writing", || {
+            self.lock.remove_hash_batch_in_place(hashes)
+        })
+        .map_err(|error| Failure::file(self.path, &error))
+    }
+
+    /// Prints the fields of the header: a complete report reads the whole
+    /// filter. JSON begins with the fields of `extra`.
+    fn print_report(
+        &self,
+        form: ReportForm,
+        extra: &impl Serialize,
+    ) -> Result<()> {
+        #[derive(Serialize)]
+        struct InPlaceReport<'a, E> {
+            #[serde(flatten)]
+            extra: &'a E,
+            items: u64,
+            design_items: u64,
+        }
+        let filter = open(self.path)?;
+        let (items, design_items) = (filter.len(), filter.capacity());
+        match form {
+            ReportForm::Table => {}
+            ReportForm::Json => {
+                let report = InPlaceReport { extra, items, design_items };
+                return report::print_json(&report);
+            }
+            ReportForm::Silent => return Ok(()),
+        }
+        let mut out = std::io::stdout().lock();
+        report::row(&mut out, "keys", &report::count(items))?;
+        let design = format!("{} keys", report::count(design_items));
+        report::row(&mut out, "design", &design)
+    }
+}
+
 /// Predicted false-positive rate of the result of `merge`, `fold` or `grow`.
 #[derive(Serialize)]
 struct Forecast {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis::AnyFilter;
 
-use super::{FileUpdate, KeysOnFilter, WaitArgs};
+use super::{FileUpdate, InPlaceUpdate, KeysOnFilter, WaitArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 
@@ -26,11 +26,20 @@ use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 /// unchanged. While another `add`, `remove` or `grow` changes the file, this
 /// one waits.
 ///
+/// With --in-place only the blocks of the keys are read and written, which is
+/// much faster for few keys in a large filter. The change is as atomic:
+/// whenever the process is killed, all the keys are removed or none. It waits
+/// for readers of the file as well.
+///
 /// Exit status: 0 if a key was removed, 1 if none was, 2 on error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     target: KeysOnFilter,
+
+    /// Change the blocks of the keys in FILE, instead of replacing it
+    #[arg(long)]
+    in_place: bool,
 
     #[command(flatten)]
     wait: WaitArgs,
@@ -56,6 +65,9 @@ impl RemovalCounts {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
+        if self.in_place {
+            return self.run_in_place();
+        }
         let path = &self.target.filter;
         let (update, mut filter) = FileUpdate::begin(path, &self.wait)?;
         let failed = |error: tamis::Error| Failure::file(path, &error);
@@ -86,6 +98,23 @@ impl Args {
         }
         FilterReport::new(&filter).print_with(form, &counts)?;
         Ok(Exit::success_if(counts.removed > 0))
+    }
+
+    fn run_in_place(&self) -> Result<Exit> {
+        let path = &self.target.filter;
+        let mut update = InPlaceUpdate::begin(path, &self.wait)?;
+        // Checked before any key is read.
+        update.remove(&[])?;
+        let hashes = update.hash_all(&self.target, "removing", |_| Ok(()))?;
+        let removed = update.remove(&hashes)?;
+        let counts =
+            RemovalCounts { removed, absent: hashes.len() as u64 - removed };
+        let form = self.report.form();
+        if form == ReportForm::Table {
+            counts.print()?;
+        }
+        update.print_report(form, &counts)?;
+        Ok(Exit::success_if(removed > 0))
     }
 }
 

@@ -1,4 +1,5 @@
-//! `add --in-place`: the bytes of a replacement, whatever interrupts it.
+//! `add --in-place` and `remove --in-place`: the bytes of a replacement,
+//! whatever interrupts them.
 #![cfg(unix)]
 
 use std::fs;
@@ -33,6 +34,61 @@ fn add_in_place_writes_the_bytes_of_add() {
         assert!(run.success().text().starts_with("added "), "{run:?}");
     }
     dir.only(&["f", "g", "keys"]);
+}
+
+#[test]
+fn remove_in_place_writes_the_bytes_of_remove() {
+    let dir = TestDir::in_memory();
+    dir.write("keys", lines(1, 50_000));
+    let build = "--fpr 0.001 --kind tinyset --removable";
+    dir.run(&format!("build keys -o f {build}")).success();
+    fs::copy(dir.path("f"), dir.path("g")).unwrap();
+    // The third have been removed, of the last half are absent.
+    let absent = lines(2, 100);
+    for removed in
+        [lines(1, 1), lines(1, 2000), lines(1, 1), absent + &lines(1, 2100)]
+    {
+        dir.write("removed", removed);
+        let replaced = dir.run("remove f removed --json");
+        let in_place = dir.run("remove --in-place g removed --json");
+        let [replaced, in_place]: [serde_json::Value; 2] =
+            [replaced, in_place].map(|run| {
+                serde_json::from_slice(&run.out).expect("a report")
+            });
+        let fields: Vec<_> =
+            in_place.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(fields, ["removed", "absent", "items", "design_items"]);
+        for field in fields {
+            assert_eq!(in_place[&field], replaced[&field], "{field}");
+        }
+        assert!(dir.read("f") == dir.read("g"));
+    }
+    dir.run("verify g").success();
+    let run = dir.run("remove --in-place g -k absent");
+    run.status(1);
+    assert!(run.text().starts_with("removed         0\nabsent          1\n"));
+    assert!(dir.read("f") == dir.read("g"));
+    dir.run("remove --in-place g removed --quiet").no_match();
+    dir.only(&["f", "g", "keys", "removed"]);
+}
+
+#[test]
+fn remove_in_place_refuses_what_it_cannot_do() {
+    let dir = TestDir::new();
+    for kind in KINDS.into_iter().chain(["balanced"]) {
+        let build =
+            format!("build -k a -o f --force --fpr 0.01 --kind {kind}");
+        dir.run(&build).success();
+        let message = dir.refused("remove --in-place f -k a");
+        assert!(message.contains("--kind tinyset --removable"), "{message}");
+    }
+    dir.run("build -k a -o f --force --fpr 0.01 --removable").success();
+    dir.refused("remove --in-place f missing");
+    dir.refused("remove --in-place f -k 123 --key-format hex");
+    let reader = AnyFilter::open(dir.path("f")).unwrap();
+    let message = dir.refused("remove --in-place f -k a --wait 0.05");
+    assert!(message.contains("a reader is using"), "{message}");
+    assert!(reader.contains("a"));
 }
 
 #[test]
@@ -114,26 +170,57 @@ fn add_in_place_beside_other_writers() {
     dir.only(&["f", "keys"]);
 }
 
-/// Kills `add --in-place` at `runs` moments. After each, the filter is intact
-/// and has the keys of all completed runs, and all keys of this run or none.
-fn kill_at_random_moments(runs: u64) {
+/// A change of a filter by a process that is killed.
+#[derive(Clone, Copy, PartialEq)]
+enum Update {
+    Add,
+    AddInPlace,
+    RemoveInPlace,
+}
+
+impl Update {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::AddInPlace => "add --in-place",
+            Self::RemoveInPlace => "remove --in-place",
+        }
+    }
+}
+
+/// Kills `update` at `runs` moments. After each, the filter is intact and has
+/// the changes of all completed runs, and of this run all or none.
+fn kill_at_random_moments(update: Update, runs: u64) {
     const KEYS: u64 = 300;
     let dir = TestDir::new();
-    dir.run("build -k first -o f --fpr 1e-6 --items 300000 --kind tinyset")
-        .success();
+    let removes = update == Update::RemoveInPlace;
+    let mut initial = "first\nsecond\n".to_owned();
+    if removes {
+        initial.extend((0..runs).map(|run| lines(run, KEYS)));
+    }
+    dir.write("keys", &initial);
+    dir.run(
+        "build keys -o f --fpr 1e-6 --items 300000 --kind tinyset --removable",
+    )
+    .success();
     let path = dir.path("f");
     let image = path.metadata().unwrap().len();
+    let items = AnyFilter::open(&path).unwrap().len();
     let begin = Instant::now();
-    dir.run("add --in-place f -k second").success();
+    let verb = update.verb();
+    dir.run(&format!("{verb} f -k second")).success();
     let usual = begin.elapsed().as_micros() as u64;
-    let mut done: Vec<u64> = Vec::new();
+    let items = if removes { items - 1 } else { items + 1 };
+    // Whether the keys of each run are in the filter.
+    let mut present = vec![removes; runs as usize];
+    let mut changes = 0;
     let (mut killed, mut pending, mut kept) = (0, 0, 0);
     for run in 0..runs {
         dir.write("keys", lines(run, KEYS));
-        let mut command = dir.command("add --in-place f keys");
+        let mut command = dir.command(&format!("{verb} f keys"));
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let random = number(1 << 15, run);
-        if run % 2 == 0 {
+        if run % 2 == 0 || update == Update::Add {
             let delay = random % (usual + usual / 2);
             thread::sleep(Duration::from_micros(delay));
         } else {
@@ -147,48 +234,57 @@ fn kill_at_random_moments(runs: u64) {
         pending += u64::from(path.metadata().unwrap().len() > image);
         let filter = AnyFilter::open(&path).unwrap();
         filter.verify().unwrap();
-        let found = |run| {
+        let are_present = |run| {
             let lines = lines(run, KEYS);
-            lines.lines().filter(|&key| filter.contains(key)).count() as u64
-        };
-        match (is_done, found(run)) {
-            (true, KEYS) => done.push(run),
-            (false, KEYS) => {
-                killed += 1;
-                kept += 1;
-                done.push(run);
+            match lines.lines().filter(|&key| filter.contains(key)).count() {
+                // At most one false positive.
+                0 | 1 => false,
+                found if found as u64 == KEYS => true,
+                found => panic!("run {run}: {found} keys"),
             }
-            // At most one false positive.
-            (false, 0 | 1) => killed += 1,
-            other => panic!("run {run}: {other:?}"),
-        }
+        };
+        let is_changed = are_present(run) != removes;
+        assert!(is_changed || !is_done, "run {run}");
+        present[run as usize] = is_changed != removes;
+        changes += u64::from(is_changed);
+        killed += u64::from(!is_done);
+        kept += u64::from(is_changed && !is_done);
         // All of them every now and then, and the last ones always.
-        let recent = if run % 50 == 49 { done.len() } else { 5 };
-        for &run in done.iter().rev().take(recent) {
-            assert_eq!(found(run), KEYS, "run {run}");
+        let first = if run % 50 == 49 { 0 } else { run.saturating_sub(5) };
+        for other in first..runs.min(run + 2) {
+            assert_eq!(are_present(other), present[other as usize], "{other}");
         }
-        assert_eq!(filter.len(), 2 + KEYS * done.len() as u64);
+        let expected = match removes {
+            true => items - KEYS * changes,
+            false => items + KEYS * changes,
+        };
+        assert_eq!(filter.len(), expected);
     }
     eprintln!(
-        "{runs} runs: {killed} killed, {kept} of them after the change, \
-         {pending} with a journal left"
+        "{verb}, {runs} runs: {killed} killed, {kept} of them after the \
+         change, {pending} with a journal left"
     );
-    assert!(killed > runs / 4 && pending > 0, "{killed} {pending}");
-    dir.run("add --in-place f -k last").success();
+    assert!(killed > runs / 4, "{killed}");
+    assert!(pending > 0 || update == Update::Add, "{pending}");
+    dir.run(&format!("{verb} f -k first")).success();
     assert_eq!(path.metadata().unwrap().len(), image);
     dir.run("verify f").success();
     dir.only(&["f", "keys"]);
 }
 
 #[test]
-fn killed_additions_in_place_leave_all_keys_or_none() {
-    kill_at_random_moments(60);
+fn killed_updates_leave_the_whole_change_or_nothing() {
+    kill_at_random_moments(Update::Add, 20);
+    kill_at_random_moments(Update::AddInPlace, 40);
+    kill_at_random_moments(Update::RemoveInPlace, 40);
 }
 
 #[test]
 #[ignore = "slow tier"]
-fn a_thousand_killed_additions_in_place() {
-    kill_at_random_moments(1000);
+fn a_thousand_killed_updates_of_each_form() {
+    kill_at_random_moments(Update::Add, 1000);
+    kill_at_random_moments(Update::AddInPlace, 1000);
+    kill_at_random_moments(Update::RemoveInPlace, 1000);
 }
 
 /// A limit on the file's length stops the journal, by a signal.

@@ -8,6 +8,8 @@ use tamis_theory::Prediction;
 
 use super::builder::Sizing;
 use super::envelope::Envelope;
+#[cfg(feature = "std")]
+use super::in_place::Changed;
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{
     Balanced, Blocked, Bloom, Buildable, Builder, Filter, FilterMut, Split,
@@ -128,8 +130,21 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> Result<super::in_place::Inserted> {
+    ) -> Result<Changed> {
         each!(self, filter => filter.insert_into(blocks, hashes))
+    }
+
+    /// Removes one occurrence of each key from a copy of the blocks.
+    #[cfg(feature = "std")]
+    pub(super) fn remove_from(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> Result<Changed> {
+        match self {
+            Self::TinySet(filter) => filter.remove_from(blocks, hashes),
+            other => Err(only_fingerprints(other.kind(), "remove")),
+        }
     }
 
     /// The kind of filter.

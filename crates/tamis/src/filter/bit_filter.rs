@@ -285,7 +285,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> super::in_place::Inserted {
+    ) -> super::in_place::Changed {
         let range = BlocksMut { first: 0, bytes: blocks };
         let range = BitRange { blocks: range, part: None };
         self.fns.insert_batch(&self.layout, range, hashes);
@@ -302,7 +302,8 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
             parts.clone().map(move |part| place(hash, part))
         });
         let added = hashes.len() as u64;
-        super::in_place::Inserted {
+        super::in_place::Changed {
+            keys: added,
             items: self.envelope.counts.items.saturating_add(added),
             geometry: geometry.encode(),
             touched: touched.collect(),

@@ -149,7 +149,7 @@ macro_rules! bloom_kind {
                 &self,
                 blocks: &mut [u8],
                 hashes: &[u64],
-            ) -> $crate::Result<$crate::filter::in_place::Inserted> {
+            ) -> $crate::Result<$crate::filter::in_place::Changed> {
                 Ok(self.0.insert_into(blocks, hashes))
             }
 

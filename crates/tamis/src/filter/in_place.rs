@@ -1,4 +1,4 @@
-//! Insertion into the file of a filter, at a cost that depends on the keys.
+//! Changes of filter files, at a cost that depends on the number of keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -14,11 +14,14 @@ use crate::format::{
 };
 use crate::key::KeyHasher;
 
-/// The operation in errors.
-pub(super) const OPERATION: &str = "add keys in place";
+/// The operations in errors.
+pub(super) const INSERTION: &str = "add keys in place";
+pub(super) const REMOVAL: &str = "remove keys in place";
 
-/// An insertion into a copy of a filter's blocks.
-pub(super) struct Inserted {
+/// A change of a copy of a filter's blocks.
+pub(super) struct Changed {
+    /// Keys inserted or removed.
+    pub(super) keys: u64,
     /// Keys counted afterwards.
     pub(super) items: u64,
     /// The geometry afterwards.
@@ -28,41 +31,63 @@ pub(super) struct Inserted {
 }
 
 /// Inserts keys into the filter in a file, of which the caller has the
-/// writers' lock. `hash` makes hashes of the keys.
+/// writers' lock. `hash` makes hashes of the keys. Returns the number of keys.
 pub(super) fn insert<'a>(
     path: &Path,
     wait: Duration,
     hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
-) -> Result<()> {
+) -> Result<u64> {
+    change(path, wait, INSERTION, |filter, blocks| {
+        filter.insert_into(blocks, &hash(filter.hasher()))
+    })
+}
+
+/// [`insert`] for removals. Returns the number of keys that were removed.
+pub(super) fn remove<'a>(
+    path: &Path,
+    wait: Duration,
+    hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
+) -> Result<u64> {
+    change(path, wait, REMOVAL, |filter, blocks| {
+        filter.remove_from(blocks, &hash(filter.hasher()))
+    })
+}
+
+/// Applies `change` to the filter in a file and to a copy of its blocks.
+fn change(
+    path: &Path,
+    wait: Duration,
+    operation: &'static str,
+    change: impl FnOnce(&AnyFilter<Mapped>, &mut [u8]) -> Result<Changed>,
+) -> Result<u64> {
     let ExclusiveFile(file) = ExclusiveFile::open(path, wait)?;
-    let journal = {
+    let (journal, keys) = {
         let old = Mapped::from_file(&file)?;
         let header = ImageHeader::parse(&old)?;
         if is_compact(&old) {
             return Err(super::unsupported(
                 header.kind.name(),
-                OPERATION,
+                operation,
                 "the compact form of a file is written as a whole",
             ));
         }
         let filter = AnyFilter::from_header(&header, old.clone())?;
         let blocks = filter.envelope().payload.clone();
         let mut new = PrivateMap::new(&file, header.bytes)?;
-        let hashes = hash(filter.hasher());
-        let copy = &mut new[blocks.clone()];
-        let mut inserted = filter.insert_into(copy, &hashes)?;
-        inserted.touched.sort_unstable_by_key(|range| range.start);
-        inserted.touched.dedup();
-        let changed: Vec<Range<usize>> = inserted
-            .touched
+        let Changed { keys, items, geometry, mut touched } =
+            change(&filter, &mut new[blocks.clone()])?;
+        touched.sort_unstable_by_key(|range| range.start);
+        touched.dedup();
+        let changed: Vec<Range<usize>> = touched
             .into_iter()
             .map(|range| blocks.start + range.start..blocks.start + range.end)
             .filter(|range| old[range.clone()] != new[range.clone()])
             .collect();
         let mut header = header;
-        header.counts.items = inserted.items;
-        header.geometry = inserted.geometry;
-        patch(&old, &mut new, header, &changed)?
+        header.counts.items = items;
+        header.geometry = geometry;
+        (patch(&old, &mut new, header, &changed)?, keys)
     };
-    journal.commit(&file)
+    journal.commit(&file)?;
+    Ok(keys)
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     Mapped, Overwrite, Persist as _, WAIT, WriterLock, resolve,
 };
-use crate::key::{Key, KeyHasher};
+use crate::key::Key;
 
 impl AnyFilter {
     /// Changes a filter file: reads and verifies it, passes the filter to
@@ -255,7 +255,8 @@ impl FileLock {
     /// [`Error::Checksum`] if a part of the file that changes is damaged,
     /// [`Error::Unsupported`] for the compact form and for a balanced filter
     /// whose overflow list would grow, [`Error::Io`] if the file cannot be
-    /// written or the file system has no locks.
+    /// opened or the file system has no locks, [`Error::Journal`] if it
+    /// cannot be written.
     ///
     /// ```
     /// use tamis::{AnyFilter, FileLock, TinySet};
@@ -269,9 +270,10 @@ impl FileLock {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn insert_batch_in_place<K: Key>(&mut self, keys: &[K]) -> Result<()> {
-        self.insert_in_place(|hasher| {
+        in_place::insert(&self.path, self.wait, |hasher| {
             keys.iter().map(|key| hasher.hash(key)).collect()
-        })
+        })?;
+        Ok(())
     }
 
     /// [`insert_batch_in_place`](Self::insert_batch_in_place) by hash.
@@ -294,16 +296,67 @@ impl FileLock {
         &mut self,
         hashes: &[u64],
     ) -> Result<()> {
-        self.insert_in_place(|_| Cow::Borrowed(hashes))
-    }
-
-    fn insert_in_place<'a>(
-        &mut self,
-        hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
-    ) -> Result<()> {
         // The version stays that of a filter loaded before, which lacks the
         // keys: `save` refuses it.
-        in_place::insert(&self.path, self.wait, hash)
+        in_place::insert(&self.path, self.wait, |_| Cow::Borrowed(hashes))?;
+        Ok(())
+    }
+
+    /// Removes one occurrence of each key from the file itself, as
+    /// [`insert_batch_in_place`](Self::insert_batch_in_place) inserts: at a
+    /// cost that depends on the number of keys, all of them or none. Returns
+    /// the number of keys removed; the others were certainly absent. Without
+    /// keys it checks that the filter supports removal.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert_batch_in_place`](Self::insert_batch_in_place), and
+    /// [`Error::Unsupported`] for a filter that is not
+    /// [`removable`](crate::Builder::removable).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, FileLock, TinySet};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let builder = TinySet::builder().items(1_000_000).fpr(0.01);
+    /// builder.removable().build_from(["apple", "pear"])?.save(&path)?;
+    ///
+    /// let mut lock = FileLock::acquire(&path)?;
+    /// assert_eq!(lock.remove_batch_in_place(&["apple", "plum"])?, 1);
+    /// assert!(!AnyFilter::open(&path)?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove_batch_in_place<K: Key>(
+        &mut self,
+        keys: &[K],
+    ) -> Result<u64> {
+        in_place::remove(&self.path, self.wait, |hasher| {
+            keys.iter().map(|key| hasher.hash(key)).collect()
+        })
+    }
+
+    /// [`remove_batch_in_place`](Self::remove_batch_in_place) by hash.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove_batch_in_place`](Self::remove_batch_in_place).
+    ///
+    /// ```
+    /// use tamis::{FileLock, TinySet};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("keys.tamis");
+    /// let builder = TinySet::builder().items(9).fpr(0.1).removable();
+    /// builder.build()?.save(&path)?;
+    /// let mut lock = FileLock::acquire(&path)?;
+    /// lock.insert_hash_batch_in_place(&[1 << 60])?;
+    /// assert_eq!(lock.remove_hash_batch_in_place(&[1 << 60, 1 << 60])?, 1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove_hash_batch_in_place(
+        &mut self,
+        hashes: &[u64],
+    ) -> Result<u64> {
+        in_place::remove(&self.path, self.wait, |_| Cow::Borrowed(hashes))
     }
 }
 

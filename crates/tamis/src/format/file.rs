@@ -25,7 +25,8 @@ use crate::error::{Error, Result};
 ///
 /// A map by path holds a shared lock of the file, without an open file on
 /// Linux. [`insert_batch_in_place`](crate::FileLock::insert_batch_in_place)
-/// waits until all these maps are dropped. Copies and maps of regions and of
+/// and [`remove_batch_in_place`](crate::FileLock::remove_batch_in_place) wait
+/// until all these maps are dropped. Copies and maps of regions and of
 /// open files hold no lock: the file may have locks of another program.
 ///
 /// ```no_run

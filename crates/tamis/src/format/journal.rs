@@ -28,6 +28,8 @@ const RECORD: usize = 16;
 /// Bytes after the records: the checksum of everything before, the length of
 /// the journal, `END`.
 const TAIL: usize = 24;
+/// The last step of an update.
+const CUT: &str = "cut off the journal";
 /// Longest header of an image, rounded up.
 const HEADER_ROOM: u64 = 4096;
 
@@ -66,36 +68,84 @@ impl Journal {
     }
 
     /// Makes the changes, atomically even if the process or the machine
-    /// stops: after an error the file is as before.
+    /// stops. [`Error::Journal`] has the step that failed, and whether the
+    /// file has the changes.
     ///
     /// The caller has excluded all others from the file, which holds the
     /// image and nothing else.
-    pub(crate) fn commit(mut self, file: &File) -> Result<()> {
+    pub(crate) fn commit(mut self, file: &impl Storage) -> Result<()> {
         if self.bytes.len() == HEAD {
             return Ok(());
         }
         self.seal();
-        if let Err(error) = self.append(file) {
-            // An incomplete journal is ignored if this fails as well.
-            let _ = file.set_len(self.image_bytes);
-            return Err(error);
+        let records = Records::parse(&self.bytes, self.image_bytes)?;
+        if let Err(failed) = self.append(file) {
+            // Synced, so that the journal does not come back. If this fails
+            // as well, readers may find it complete or incomplete.
+            let cut =
+                file.set_len(self.image_bytes).and_then(|()| file.sync_data());
+            return Err(failed.with_outcome(cut.is_ok().then_some(false)));
         }
         // The change has happened: a reader finds it in the journal. After
         // an error, such as a bad sector, it stays there for the next writer.
-        let records = Records::parse(&self.bytes, self.image_bytes)?;
-        let _ = records.apply(file, self.image_bytes);
-        Ok(())
+        records
+            .apply(file, self.image_bytes)
+            .map_err(|failed| failed.with_outcome(Some(true)))
     }
 
     /// Writes the journal to the end of the file. The head reaches the disk
     /// first: it distinguishes an incomplete journal from damage.
-    fn append(&self, file: &File) -> Result<()> {
+    fn append(&self, file: &impl Storage) -> StepResult {
         let (head, rest) = self.bytes.split_at(HEAD);
-        write_at(file, self.image_bytes, head)?;
-        file.sync_data()?;
-        write_at(file, self.image_bytes + HEAD as u64, rest)?;
-        file.sync_data()?;
-        Ok(())
+        let write = FailedStep::at("write the journal");
+        let sync = FailedStep::at("sync the journal");
+        file.write_at(self.image_bytes, head).map_err(write)?;
+        file.sync_data().map_err(sync)?;
+        file.write_at(self.image_bytes + HEAD as u64, rest).map_err(write)?;
+        file.sync_data().map_err(sync)
+    }
+}
+
+/// The operations of a file that change it.
+pub(crate) trait Storage {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    fn sync_data(&self) -> io::Result<()>;
+    fn set_len(&self, len: u64) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+}
+
+/// A step of an update in place, and its error.
+struct FailedStep {
+    step: &'static str,
+    error: io::Error,
+}
+
+type StepResult = core::result::Result<(), FailedStep>;
+
+impl FailedStep {
+    fn at(step: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| Self { step, error }
+    }
+
+    /// The error of an update that the file has, has not, or may have.
+    fn with_outcome(self, is_made: Option<bool>) -> Error {
+        let Self { step, error } = self;
+        Error::Journal { step, is_made, error }
     }
 }
 
@@ -133,15 +183,15 @@ impl<'a> Records<'a> {
     }
 
     /// Writes the records to the image, then cuts the journal off.
-    fn apply(self, file: &File, image_bytes: u64) -> Result<()> {
+    fn apply(self, file: &impl Storage, image_bytes: u64) -> StepResult {
         for (offset, bytes) in self.iter() {
-            write_at(file, offset, bytes)?;
+            file.write_at(offset, bytes)
+                .map_err(FailedStep::at("write the changed blocks"))?;
         }
-        file.sync_data()?;
+        file.sync_data().map_err(FailedStep::at("sync the changed blocks"))?;
         // Not synced: a journal that comes back is applied again, with the
         // same result.
-        file.set_len(image_bytes)?;
-        Ok(())
+        file.set_len(image_bytes).map_err(FailedStep::at(CUT))
     }
 }
 
@@ -167,6 +217,14 @@ impl Pending {
     /// whose header is damaged: it may have been interrupted while it was
     /// written.
     pub(super) fn find(file: &File) -> Result<Option<Self>> {
+        Self::find_within(file).map_err(|error| match error {
+            Error::Io(error) => FailedStep { step: "read the journal", error }
+                .with_outcome(Some(false)),
+            error => error,
+        })
+    }
+
+    fn find_within(file: &File) -> Result<Option<Self>> {
         let bytes = file.metadata()?.len();
         if let Some(journal) = complete(file, bytes)? {
             let image_bytes = bytes - journal.len() as u64;
@@ -206,10 +264,12 @@ impl Pending {
 /// excluded all others from the file.
 pub(crate) fn settle(file: &File) -> Result<()> {
     let Some(pending) = Pending::find(file)? else { return Ok(()) };
-    match pending.records()? {
+    let settled = match pending.records()? {
         Some(records) => records.apply(file, pending.image_bytes),
-        None => Ok(file.set_len(pending.image_bytes)?),
-    }
+        None => file.set_len(pending.image_bytes).map_err(FailedStep::at(CUT)),
+    };
+    // The journal is still there: the content is the same.
+    settled.map_err(|failed| failed.with_outcome(Some(false)))
 }
 
 /// The complete journal at the end of a file of this length.
@@ -267,14 +327,9 @@ fn read_at(mut file: &File, offset: u64, len: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn write_at(mut file: &File, offset: u64, bytes: &[u8]) -> Result<()> {
-    file.seek(SeekFrom::Start(offset))?;
-    file.write_all(bytes)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fs;
     use std::path::Path;
     use std::time::Duration;
@@ -360,6 +415,120 @@ mod tests {
         assert!(fs::read(&path).unwrap() == new);
         Journal::new(old.len() as u64).commit(&file.0).unwrap();
         assert!(fs::read(&path).unwrap() == new);
+    }
+
+    /// A file whose operations fail from the `good`th on.
+    struct FailingFile<'a> {
+        file: &'a File,
+        good: Cell<u32>,
+        /// Whether one operation fails, and those after it succeed.
+        once: bool,
+    }
+
+    impl FailingFile<'_> {
+        fn fails(&self) -> bool {
+            let good = self.good.get();
+            self.good.set(match self.once {
+                true => good.wrapping_sub(1),
+                false => good.saturating_sub(1),
+            });
+            good == 0
+        }
+
+        fn check(&self) -> io::Result<()> {
+            match self.fails() {
+                true => Err(io::ErrorKind::StorageFull.into()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl Storage for FailingFile<'_> {
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            let failed = self.check();
+            let written = if failed.is_ok() { 1 } else { 2 };
+            self.file.write_at(offset, &bytes[..bytes.len() / written])?;
+            failed
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.check()
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.check()?;
+            self.file.set_len(len)
+        }
+    }
+
+    /// Every operation of an update fails, alone or with all after it. The
+    /// error has the step, and whether the file has the change.
+    #[test]
+    fn errors_of_the_disk_are_returned_with_the_step_and_the_outcome() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let (old, new, journal) = change();
+        let records = Records::parse(&journal, old.len() as u64).unwrap();
+        let writes = records.iter().count();
+        let mut steps = Vec::new();
+        for once in [true, false] {
+            for good in 0.. {
+                fs::write(&path, &old).unwrap();
+                let file = ExclusiveFile::open(&path, Duration::ZERO).unwrap();
+                let mut update = Journal::new(old.len() as u64);
+                for (offset, bytes) in records.iter() {
+                    update.record(offset, bytes);
+                }
+                let good = Cell::new(good);
+                let result =
+                    update.commit(&FailingFile { file: &file.0, good, once });
+                drop(file);
+                let read = Mapped::open(&path).unwrap().to_vec();
+                assert!(read == old || read == new);
+                drop(ExclusiveFile::open(&path, Duration::ZERO).unwrap());
+                assert!(fs::read(&path).unwrap() == read, "the next writer");
+                match result {
+                    Err(Error::Journal { step, is_made, error }) => {
+                        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+                        if let Some(is_made) = is_made {
+                            assert_eq!(read == new, is_made, "{step}");
+                        }
+                        steps.push((step, is_made));
+                    }
+                    Err(error) => panic!("{error}"),
+                    Ok(()) => {
+                        assert!(read == new);
+                        break;
+                    }
+                }
+            }
+        }
+        let [write, sync] = ["write the journal", "sync the journal"];
+        let append = [write, sync, write, sync];
+        let mut made = vec![("write the changed blocks", Some(true)); writes];
+        made.push(("sync the changed blocks", Some(true)));
+        made.push((CUT, Some(true)));
+        let mut expected = Vec::new();
+        for outcome in [Some(false), None] {
+            expected.extend(append.map(|step| (step, outcome)));
+            expected.extend_from_slice(&made);
+        }
+        assert_eq!(steps, expected);
+    }
+
+    /// A failure to finish an interrupted update leaves its journal.
+    #[test]
+    fn a_journal_that_cannot_be_applied_is_an_error_of_the_next_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let (old, new, journal) = change();
+        fs::write(&path, [&old[..], &journal].concat()).unwrap();
+        // Without the right to write.
+        let error = settle(&File::open(&path).unwrap()).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("cannot write the changed"), "{message}");
+        assert!(message.ends_with("nothing was changed"), "{message}");
+        assert!(Mapped::open(&path).unwrap()[..] == new);
     }
 
     /// Bytes behind an image that are no journal are an error as before.

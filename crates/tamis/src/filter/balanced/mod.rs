@@ -290,7 +290,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> Result<super::in_place::Inserted> {
+    ) -> Result<super::in_place::Changed> {
         let mut list = OverflowList::copy_of(self.list());
         let mut tally = self.tally;
         let site = Site {
@@ -304,7 +304,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         if is_listing && tally.refused != self.tally.refused {
             return Err(super::unsupported(
                 Kind::Balanced.name(),
-                super::in_place::OPERATION,
+                super::in_place::INSERTION,
                 "its overflow list would grow; replace the file instead",
             ));
         }
@@ -312,7 +312,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         let touched = hashes.iter().flat_map(|&hash| {
             choices.clone().map(move |choice| self.engine.place(hash, choice))
         });
-        Ok(super::in_place::Inserted {
+        Ok(super::in_place::Changed {
+            keys: hashes.len() as u64,
             items: tally.items(),
             geometry: self.shape().encode(&tally),
             touched: touched.collect(),

@@ -18,6 +18,8 @@ use geometry::TinySetGeometry;
 use kernels::{TinySetCore, TinySetFns};
 
 use super::envelope::{Envelope, envelope_methods};
+#[cfg(feature = "std")]
+use super::in_place::Changed;
 use super::methods::{filter_methods, filter_mut_methods};
 use super::{
     Builder, Filter, FilterMut, Stats, assert_same_length, must_match,
@@ -348,7 +350,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> Result<super::in_place::Inserted> {
+    ) -> Result<Changed> {
         let geometry = &self.core.geometry;
         let store = BlocksMut { first: 0, bytes: &mut *blocks };
         self.fns.insert_batch(&self.core, store, hashes);
@@ -385,13 +387,38 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             touched.extend(spilled);
         }
         let added = hashes.len() as u64;
-        Ok(super::in_place::Inserted {
+        Ok(Changed {
+            keys: added,
             items: self.envelope.counts.items.saturating_add(added),
             geometry: geometry.encode(),
             touched: touched
                 .into_iter()
                 .map(|block| geometry.place(block))
                 .collect(),
+        })
+    }
+
+    /// Removes one occurrence of each key from a copy of the blocks.
+    #[cfg(feature = "std")]
+    pub(super) fn remove_from(
+        &self,
+        blocks: &mut [u8],
+        hashes: &[u64],
+    ) -> Result<Changed> {
+        let geometry = &self.core.geometry;
+        must_be_removable(geometry)?;
+        let removed = hashes
+            .iter()
+            .filter(|&&hash| remove_one(geometry, blocks, hash))
+            .count() as u64;
+        let places = hashes
+            .iter()
+            .map(|&hash| geometry.place(address(hash, geometry.blocks).0));
+        Ok(Changed {
+            keys: removed,
+            items: self.envelope.counts.items.saturating_sub(removed),
+            geometry: geometry.encode(),
+            touched: places.collect(),
         })
     }
 
@@ -701,22 +728,11 @@ impl TinySet {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
-        if !self.core.geometry.removable {
-            return Err(unsupported(
-                Kind::TinySet.name(),
-                "remove",
-                "it was not built as removable",
-            ));
-        }
-        let (block, fraction) = address(hash, self.core.geometry.blocks);
-        let chain = self.core.geometry.shape.chain(hash);
-        let mut state = self.state(block);
-        let found = state.remove(&self.core.geometry.shape, chain, fraction);
+        let Self { core, envelope, .. } = self;
+        must_be_removable(&core.geometry)?;
+        let found = remove_one(&core.geometry, envelope.data.as_mut(), hash);
         if found {
-            let place = self.core.geometry.place(block);
-            let block = &mut self.envelope.data.as_mut()[place];
-            state.write(&self.core.geometry.shape, block);
-            let counts = &mut self.envelope.counts;
+            let counts = &mut envelope.counts;
             counts.items = counts.items.saturating_sub(1);
         }
         Ok(found)
@@ -843,6 +859,35 @@ impl TinySet {
         grown.fill(self.grown(&geometry.shape));
         Ok(grown)
     }
+}
+
+/// Refuses removals from a filter without an entry per insertion.
+fn must_be_removable(geometry: &TinySetGeometry) -> Result<()> {
+    match geometry.removable {
+        true => Ok(()),
+        false => Err(unsupported(
+            Kind::TinySet.name(),
+            "remove",
+            "it was not built as removable",
+        )),
+    }
+}
+
+/// Removes one occurrence of a key; `false` if it was certainly absent.
+fn remove_one(
+    geometry: &TinySetGeometry,
+    blocks: &mut [u8],
+    hash: u64,
+) -> bool {
+    let shape = &geometry.shape;
+    let (block, fraction) = address(hash, geometry.blocks);
+    let bytes = &mut blocks[geometry.place(block)];
+    let mut state = DecodedBlock::read_or_saturated(shape, bytes);
+    let found = state.remove(shape, shape.chain(hash), fraction);
+    if found {
+        state.write(shape, bytes);
+    }
+    found
 }
 
 impl<D: AsRef<[u8]>> Persist for TinySet<D> {
