@@ -56,6 +56,8 @@ enum Verb {
     Verify(verb::verify::Args),
     Plan(verb::plan::Args),
     Theory(verb::theory::Args),
+    #[cfg(feature = "lab")]
+    Lab(verb::lab::Args),
     Completions(verb::completions::Args),
     Man(verb::man::Args),
 }
@@ -92,6 +94,8 @@ fn run(verb: Verb) -> failure::Result<Exit> {
         Verb::Verify(args) => args.run(),
         Verb::Plan(args) => args.run(),
         Verb::Theory(args) => args.run(),
+        #[cfg(feature = "lab")]
+        Verb::Lab(args) => args.run(),
         Verb::Completions(args) => args.run(Cli::command()),
         Verb::Man(args) => args.run(Cli::command()),
     }

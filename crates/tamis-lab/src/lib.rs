@@ -1,5 +1,8 @@
-//! Baselines and the measurement of them, for the experiments of
-//! `tamis-lab`.
+//! Baselines, the measurement of them, and the experiments of
+//! `tamis lab`.
 
 pub mod baseline;
+pub mod claims;
+pub mod experiment;
+pub mod report;
 pub mod simulation;

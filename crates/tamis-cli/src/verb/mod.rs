@@ -7,6 +7,8 @@ mod default_kind;
 pub(crate) mod fold;
 pub(crate) mod grow;
 pub(crate) mod info;
+#[cfg(feature = "lab")]
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;

@@ -14,6 +14,7 @@
 //! ```
 
 mod keys;
+mod placement;
 mod rate;
 mod sample;
 
@@ -24,6 +25,7 @@ use crate::baseline::{Baseline, Error, Lines};
 
 pub use keys::Keys;
 pub(crate) use keys::{mix, reduce};
+pub(crate) use placement::{Placement, Scheme, shares};
 pub use rate::Rate;
 pub use sample::Sample;
 
