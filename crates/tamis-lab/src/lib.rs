@@ -6,3 +6,4 @@ pub mod claims;
 pub mod experiment;
 pub mod report;
 pub mod simulation;
+mod trace;

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{
+    ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 use tamis_lab::experiment::{self, Experiment, Setting};
 use tamis_lab::report::Report;
 
@@ -77,8 +79,7 @@ fn list() -> Result<Exit> {
 impl RunArgs {
     fn run(&self) -> Result<Exit> {
         let chosen = self.chosen()?;
-        let setting =
-            Setting { quick: self.quick, trace: self.trace.clone() };
+        let setting = Setting { quick: self.quick, trace: self.trace.clone() };
         let mut report =
             Report::new(&self.output, self.quick).map_err(Failure::new)?;
         let mut schedule = Schedule::new(&chosen, self.quick);
@@ -151,10 +152,12 @@ impl Schedule {
         };
         let left = (self.total - self.done) * slower;
         let left = Duration::from_secs_f64(left.max(0.0));
-        let time_left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let left = left.saturating_sub(state.elapsed()).as_secs();
-            let _ = write!(out, "about {}:{:02} left", left / 60, left % 60);
-        };
+        let time_left =
+            move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let left = left.saturating_sub(state.elapsed()).as_secs();
+                let _ =
+                    write!(out, "about {}:{:02} left", left / 60, left % 60);
+            };
         let bar = ProgressBar::with_draw_target(
             Some(self.total.ceil() as u64),
             ProgressDrawTarget::stderr(),

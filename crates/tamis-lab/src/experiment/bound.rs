@@ -3,7 +3,9 @@
 use tamis_theory::bound::Bound;
 
 use super::{Experiment, Result, Setting};
-use crate::report::{Axis, Chart, Corner, Finding, Outcome, Series, Table, row};
+use crate::report::{
+    Axis, Chart, Corner, Finding, Outcome, Series, Table, row,
+};
 use crate::simulation::{Keys, Sample, mix, reduce, runs, shares};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -33,10 +35,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
         ],
         ..Outcome::default()
     };
-    let mut table = Table::new(
-        "",
-        &["a", "load", "bound", "simulated", "low", "high"],
-    );
+    let mut table =
+        Table::new("", &["a", "load", "bound", "simulated", "low", "high"]);
     let mut series = Vec::new();
     for (colour, a) in BUDGETS.into_iter().enumerate() {
         let bound = Bound::new(a, LOAD, 0.0)?;
@@ -50,17 +50,11 @@ fn run(setting: &Setting) -> Result<Outcome> {
             let sample = Sample::new(values.collect());
             let [low, high] = sample.interval();
             marks.push((load as f64, sample.mean(), [low, high]));
-            table.push(row![
-                a,
-                load as u64,
-                *share,
-                sample.mean(),
-                low,
-                high
-            ]);
+            table.push(row![a, load as u64, *share, sample.mean(), low, high]);
             let claims: &[&str] = &["B-018", "B-019", "B-022"];
             if *share > 0.1 && load + 2 >= shares.len().min(11) {
-                let quantity = format!("share of blocks of load {load}, a = {a}");
+                let quantity =
+                    format!("share of blocks of load {load}, a = {a}");
                 outcome.findings.push(
                     Finding::new(claims, quantity)
                         .mean(&sample)
@@ -70,9 +64,12 @@ fn run(setting: &Setting) -> Result<Outcome> {
         }
         if a == 1.2 {
             outcome.findings.push(
-                Finding::new(&["B-016", "B-017"], "mean load at a = 1.2: cost phi(x) = x")
-                    .ours(bound.distribution().mean())
-                    .published(LOAD, 1e-9),
+                Finding::new(
+                    &["B-016", "B-017"],
+                    "mean load at a = 1.2: cost phi(x) = x",
+                )
+                .ours(bound.distribution().mean())
+                .published(LOAD, 1e-9),
             );
             outcome.findings.push(
                 Finding::new(

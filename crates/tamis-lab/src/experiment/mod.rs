@@ -7,8 +7,12 @@
 //! ```
 
 mod bound;
+mod budget;
+mod partition;
+mod rates;
 mod region;
 mod single;
+mod trace;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -39,8 +43,15 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the papers.
-pub static ALL: [Experiment; 3] =
-    [bound::EXPERIMENT, single::EXPERIMENT, region::EXPERIMENT];
+pub static ALL: [Experiment; 7] = [
+    bound::EXPERIMENT,
+    single::EXPERIMENT,
+    region::EXPERIMENT,
+    rates::EXPERIMENT,
+    trace::EXPERIMENT,
+    budget::EXPERIMENT,
+    partition::EXPERIMENT,
+];
 
 /// The experiment `name`.
 ///

@@ -3,7 +3,9 @@
 use tamis_theory::{multilevel, sequential};
 
 use super::{Experiment, Result, Setting};
-use crate::report::{Axis, Chart, Corner, Finding, Outcome, Series, Table, row};
+use crate::report::{
+    Axis, Chart, Corner, Finding, Outcome, Series, Table, row,
+};
 use crate::simulation::{Placement, Sample, Scheme, runs};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -78,12 +80,9 @@ fn run(setting: &Setting) -> Result<Outcome> {
     by_load(&mut outcome)?;
     let shares = multilevel::boundary(1.2, CHOICES)?;
     outcome.findings.push(
-        Finding::new(
-            &["B-044"],
-            "list of MHT at a = 1.2 and d = 3",
-        )
-        .ours(shares.overflow_fraction)
-        .published(0.005, 0.0005),
+        Finding::new(&["B-044"], "list of MHT at a = 1.2 and d = 3")
+            .ours(shares.overflow_fraction)
+            .published(0.005, 0.0005),
     );
     let parts: Vec<f64> =
         shares.level_shares.iter().map(|s| (1024.0 * s).round()).collect();
@@ -93,7 +92,10 @@ fn run(setting: &Setting) -> Result<Outcome> {
             "section 10 lets the partition of 1024 blocks depend on the load",
         )
         .holds(false)
-        .check("853, 146 and 25 blocks for every load", parts == [853.0, 146.0, 25.0])
+        .check(
+            "853, 146 and 25 blocks for every load",
+            parts == [853.0, 146.0, 25.0],
+        )
         .differs(
             "level shares are powers of q divided by a, and q follows from a \
              and d alone",
@@ -137,16 +139,15 @@ fn by_reads(outcome: &mut Outcome, blocks: u64, count: u64) -> Result<()> {
             }
         }
     }
-    let below = format!("gamma of MHT below that of SEQUENTIAL, 40 values of a");
+    let below =
+        format!("gamma of MHT below that of SEQUENTIAL, 40 values of a");
     outcome.findings.push(Finding::new(&["B-036"], below).holds(ordered));
     let one = least(1.1, LOAD)?[0];
     outcome.findings.push(
         Finding::new(&["B-037"], "list of SEQUENTIAL at a about 1.1")
             .ours(one)
             .published(0.01, 0.002)
-            .differs(
-                "0.59 % at 1.1; one percent belongs to a = 1.125",
-            ),
+            .differs("0.59 % at 1.1; one percent belongs to a = 1.125"),
     );
     let mut series = Vec::new();
     for (i, (line, marks)) in lines.into_iter().zip(&marks).enumerate() {

@@ -3,7 +3,9 @@
 use tamis_theory::single::fractions;
 
 use super::{Experiment, Result, Setting};
-use crate::report::{Axis, Chart, Corner, Finding, Outcome, Series, Table, row};
+use crate::report::{
+    Axis, Chart, Corner, Finding, Outcome, Series, Table, row,
+};
 use crate::simulation::{Keys, Placement, Rate, Sample, Scheme, runs};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -91,7 +93,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
                 high,
             ]);
             if step + 1 == models.len() {
-                let quantity = format!("share of blocks with {load} keys, t = 1");
+                let quantity =
+                    format!("share of blocks with {load} keys, t = 1");
                 outcome.findings.push(
                     Finding::new(&["B-027", "B-029"], quantity)
                         .mean(&sample)
@@ -143,8 +146,10 @@ fn convergence(outcome: &mut Outcome, trials: u64) -> Result<()> {
     const LARGE: f64 = 0.045;
     let times = (1..=STEPS).map(|step| step as f64 / STEPS as f64);
     let models: Vec<[f64; 4]> = times.map(model).collect::<Result<_>>()?;
-    let mut table =
-        Table::new("deviation", &["blocks", "mean largest", "share above 0.045"]);
+    let mut table = Table::new(
+        "deviation",
+        &["blocks", "mean largest", "share above 0.045"],
+    );
     let mut means = Vec::new();
     let mut rates = Vec::new();
     for (number, blocks) in SIZES.into_iter().enumerate() {
@@ -152,7 +157,8 @@ fn convergence(outcome: &mut Outcome, trials: u64) -> Result<()> {
             let run = run + 10_000 * (number as u64 + 1);
             let steps = follow(run, blocks);
             let gaps = steps.iter().zip(&models);
-            let gaps = gaps.flat_map(|(a, b)| (0..4).map(|i| (a[i] - b[i]).abs()));
+            let gaps =
+                gaps.flat_map(|(a, b)| (0..4).map(|i| (a[i] - b[i]).abs()));
             gaps.fold(0.0, f64::max)
         });
         let hits = largest.iter().filter(|gap| **gap > LARGE).count() as u64;
@@ -180,8 +186,10 @@ fn convergence(outcome: &mut Outcome, trials: u64) -> Result<()> {
             "share of runs of 1200 blocks that deviate by more than 0.045",
         )
         .rate(large)
-        .holds(falls(small, middle) && falls(middle, large))
-        .check("each 400 blocks more leave at most 60 % of them", true),
+        .check(
+            "each 400 blocks more leave at most 60 % of them",
+            falls(small, middle) && falls(middle, large),
+        ),
     );
     Ok(())
 }

@@ -248,10 +248,10 @@ impl Chart {
                     Some(vec![(x, low), (x, self.y.place(*high)?)])
                 })
                 .collect();
-            chart.draw_series(
-                bars.into_iter()
-                    .map(|bar| PathElement::new(bar, colour.stroke_width(1))),
-            )?;
+            chart
+                .draw_series(bars.into_iter().map(|bar| {
+                    PathElement::new(bar, colour.stroke_width(1))
+                }))?;
             let line = series.style == Style::Line;
             let drawn = if line {
                 let style = colour.stroke_width(2);
@@ -331,7 +331,9 @@ mod tests {
         let svg = chart.svg().unwrap();
         // Zero has no place on a logarithmic axis.
         assert_eq!(svg.matches("<circle").count(), 1);
-        for text in ["a &lt; b", "bits per key", "prefers-color-scheme", "1e-6"] {
+        for text in
+            ["a &lt; b", "bits per key", "prefers-color-scheme", "1e-6"]
+        {
             assert!(svg.contains(text), "{text}: {svg}");
         }
     }

@@ -121,9 +121,8 @@ impl Finding {
         self.published = Some(value);
         // Decimal fractions have no exact binary form.
         let tolerance = tolerance * (1.0 + 1e-9) + 1e-15;
-        self.agrees &= self
-            .ours
-            .is_some_and(|ours| (ours - value).abs() <= tolerance);
+        self.agrees &=
+            self.ours.is_some_and(|ours| (ours - value).abs() <= tolerance);
         self
     }
 
@@ -238,8 +237,14 @@ mod tests {
     #[test]
     fn verdicts_follow_from_the_figures() {
         let verdict = |finding: Finding| finding.verdict();
-        assert_eq!(verdict(finding().published(0.03, 0.0)), Verdict::Reproduced);
-        assert_eq!(verdict(finding().published(0.04, 0.005)), Verdict::Unexpected);
+        assert_eq!(
+            verdict(finding().published(0.03, 0.0)),
+            Verdict::Reproduced
+        );
+        assert_eq!(
+            verdict(finding().published(0.04, 0.005)),
+            Verdict::Unexpected
+        );
         let wrong = finding().published(0.04, 0.005).differs("why");
         assert_eq!(verdict(wrong), Verdict::Differs);
         // A reason for a difference that is not seen.

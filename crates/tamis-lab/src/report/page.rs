@@ -106,14 +106,15 @@ fn card(finding: &Finding) -> String {
     entry("ours", ours);
     entry("theory", finding.predicted.map(number));
     let deviation = finding.deviation().map(|deviation| {
-        format!("{}{} %", if deviation < 0.0 { "" } else { "+" },
-            number((deviation * 1e5).round() / 1e3))
+        format!(
+            "{}{} %",
+            if deviation < 0.0 { "" } else { "+" },
+            number((deviation * 1e5).round() / 1e3)
+        )
     });
     entry("deviation", deviation);
     entry("reason", finding.reason.map(str::to_owned));
-    let joined = |list: &[String]| {
-        (!list.is_empty()).then(|| list.join("; "))
-    };
+    let joined = |list: &[String]| (!list.is_empty()).then(|| list.join("; "));
     entry("holds", joined(&finding.checks));
     entry("does not hold", joined(&finding.broken));
     out + "</dl></div>\n"
@@ -141,9 +142,10 @@ fn claims_table(report: &Report) -> String {
 }
 
 fn answer(report: &Report, claim: &Claim) -> String {
-    let note = claim.note.as_deref().map_or_else(String::new, |note| {
-        format!(" {}", escape(note))
-    });
+    let note = claim
+        .note
+        .as_deref()
+        .map_or_else(String::new, |note| format!(" {}", escape(note)));
     let answer = match &claim.answer {
         Answer::Experiment(name) => {
             let mut verdicts: Vec<String> = report

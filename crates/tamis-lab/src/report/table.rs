@@ -64,10 +64,7 @@ macro_rules! row {
 pub(crate) use row;
 
 impl Table {
-    pub(crate) fn new(
-        suffix: &'static str,
-        columns: &[&'static str],
-    ) -> Self {
+    pub(crate) fn new(suffix: &'static str, columns: &[&'static str]) -> Self {
         Self { suffix, columns: columns.to_vec(), rows: Vec::new() }
     }
 
@@ -110,6 +107,26 @@ impl Table {
 }
 
 impl Cell {
+    /// The number, if it is one.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(value) => Some(*value),
+            Cell::Text(_) | Cell::Empty => None,
+        }
+    }
+
+    pub(crate) fn is(&self, number: f64) -> bool {
+        self.number() == Some(number)
+    }
+
+    /// The text; empty for a number.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Cell::Text(text) => text,
+            Cell::Number(_) | Cell::Empty => "",
+        }
+    }
+
     fn csv(&self) -> String {
         match self {
             Cell::Text(text) if text.contains([',', '"', '\n']) => {

@@ -36,4 +36,4 @@ macro_rules! experiments {
     };
 }
 
-experiments! { bound single region }
+experiments! { bound single region rates trace budget partition }
