@@ -11,6 +11,8 @@ mod damage;
 mod formats;
 mod fullness;
 mod in_place;
+#[cfg(feature = "lab")]
+mod lab;
 mod lifecycle;
 mod mapped;
 mod merge_fold;

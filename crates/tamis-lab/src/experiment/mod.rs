@@ -12,6 +12,7 @@ mod partition;
 mod rates;
 mod region;
 mod single;
+mod speed;
 mod trace;
 
 use std::error::Error;
@@ -43,7 +44,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the papers.
-pub static ALL: [Experiment; 7] = [
+pub static ALL: [Experiment; 8] = [
     bound::EXPERIMENT,
     single::EXPERIMENT,
     region::EXPERIMENT,
@@ -51,6 +52,7 @@ pub static ALL: [Experiment; 7] = [
     trace::EXPERIMENT,
     budget::EXPERIMENT,
     partition::EXPERIMENT,
+    speed::EXPERIMENT,
 ];
 
 /// The experiment `name`.

@@ -20,8 +20,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const LOAD: f64 = 8.0;
-const THRESHOLD: u32 = 9;
-const ADMISSION: f64 = 0.3;
+const THRESHOLD: u32 = 8;
+const ADMISSION: f64 = 0.5;
 
 fn run(setting: &Setting) -> Result<Outcome> {
     let blocks = setting.size(65_536, 16_384);

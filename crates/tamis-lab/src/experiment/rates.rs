@@ -269,7 +269,11 @@ fn measured(
             .overflow(Overflow::List)
             .probes(k)
             .build()?;
-        listed.insert_batch(&keys);
+        // As in the paper, without a lookup of the key before it.
+        let hasher = *listed.hasher();
+        for key in &keys {
+            listed.insert_distinct_hash(hasher.hash(key));
+        }
         marks[0].push((beta, plain.stats().expected_fpr));
         marks[1].push((beta, listed.stats().expected_fpr));
         if beta != 8.0 {

@@ -139,8 +139,7 @@ fn by_reads(outcome: &mut Outcome, blocks: u64, count: u64) -> Result<()> {
             }
         }
     }
-    let below =
-        format!("gamma of MHT below that of SEQUENTIAL, 40 values of a");
+    let below = "gamma of MHT below that of SEQUENTIAL, 40 values of a";
     outcome.findings.push(Finding::new(&["B-036"], below).holds(ordered));
     let one = least(1.1, LOAD)?[0];
     outcome.findings.push(

@@ -249,7 +249,7 @@ pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    if value == value.trunc() && value.abs() < 1e7 {
+    if !value.is_finite() || value == value.trunc() && value.abs() < 1e7 {
         return value.to_string();
     }
     if (1e-3..1e7).contains(&value.abs()) {
@@ -283,7 +283,7 @@ mod tests {
         let cases = [
             (0.0, "0"),
             (1.0, "1"),
-            (0.012_345, "0.01235"),
+            (0.012_345_6, "0.01235"),
             (12.0 / 7.0, "1.714"),
             (1e-7, "1e-7"),
             (3.456_78e-5, "3.457e-5"),

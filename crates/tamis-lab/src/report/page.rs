@@ -122,13 +122,14 @@ fn card(finding: &Finding) -> String {
 
 /// Every claim, with its answer.
 fn claims_table(report: &Report) -> String {
+    let claims = claims::all().unwrap_or_default();
     let mut out = String::from(
         "<h2 id=claims>All claims</h2>\n<p>Every definition, theorem, figure \
          and number of the papers, and its place here.</p>\n\
          <div class=wide><table><tr><th>claim</th><th>source</th>\
          <th>statement</th><th>answer</th></tr>\n",
     );
-    for claim in claims::all().unwrap_or_default() {
+    for claim in claims {
         out += &format!(
             "<tr id=\"{0}\"><td>{0}</td><td>{1}</td><td>{2}</td><td>{3}</td>\
              </tr>\n",

@@ -1,5 +1,6 @@
 //! Every experiment with quick sizes: each figure agrees with the theory and
 //! each verdict is the expected one.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use tamis_lab::experiment::{ALL, Setting, find};
 use tamis_lab::report::{Report, Verdict};
@@ -36,4 +37,4 @@ macro_rules! experiments {
     };
 }
 
-experiments! { bound single region rates trace budget partition }
+experiments! { bound single region rates trace budget partition speed }
