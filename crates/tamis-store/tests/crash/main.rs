@@ -1,0 +1,121 @@
+//! The store on a simulated disk that crashes, fails and loses what is not
+//! synced.
+//!
+//! Run one seed again with `TAMIS_CRASH_SEED=N cargo test -p tamis-store
+//! --test crash`.
+
+mod disk;
+mod history;
+
+use std::collections::BTreeSet;
+
+use disk::{FaultKind, SimDisk};
+use history::{History, Run};
+
+/// Crash points of the quick test.
+const QUICK: u64 = 20_000;
+
+/// Runs `histories` in two threads until all have had `points` crashes.
+fn crash(points: u64, first_seed: u64) -> u64 {
+    let run = |lane: u64| {
+        let mut crashes = 0;
+        let mut seed = first_seed + lane;
+        while crashes < points / 2 {
+            crashes += Run::new(seed).crashing().finish();
+            seed += 2;
+        }
+        crashes
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| run(1));
+        run(0) + other.join().expect("the other lane passes")
+    })
+}
+
+#[test]
+fn crashes_lose_nothing_acknowledged() {
+    if let Ok(seed) = std::env::var("TAMIS_CRASH_SEED") {
+        Run::new(seed.parse().expect("a number")).crashing().finish();
+        return;
+    }
+    assert!(crash(QUICK, 1) >= QUICK);
+}
+
+#[test]
+#[ignore = "minutes: the slow tier runs it"]
+fn a_million_crashes_lose_nothing_acknowledged() {
+    let points = 1_000_000;
+    let crashes = crash(points, 1 << 32);
+    println!("{crashes} crashes");
+    assert!(crashes >= points);
+}
+
+/// Crashes at each change of a short history in turn.
+#[test]
+fn a_crash_at_every_change_loses_nothing_acknowledged() {
+    for seed in 0..6 {
+        let mut at = 1;
+        while Run::new(seed).steps(60).crash_at(at).finish() > 0 {
+            at += 1;
+        }
+        assert!(at > 50, "the history of seed {seed} has {at} changes");
+    }
+}
+
+/// Each sync of the product, removed, loses something, or the reason why it
+/// does not stands here.
+#[test]
+#[ignore = "minutes: the slow tier runs it"]
+fn every_sync_is_needed() {
+    let mut places = BTreeSet::new();
+    for seed in 0..200 {
+        let run = Run::new(seed).crashing().watching(None);
+        places.append(&mut run.sync_places());
+    }
+    let mut harmless = Vec::new();
+    for place in &places {
+        let caught = (0..20_000u64).find(|&seed| {
+            let run = Run::new(seed).crashing().watching(Some(place));
+            std::panic::catch_unwind(|| run.finish()).is_err()
+        });
+        match caught {
+            Some(seed) => println!("{place}: loss with seed {seed}"),
+            None => harmless.push(place),
+        }
+    }
+    assert!(harmless.is_empty(), "without effect: {harmless:?}");
+}
+
+/// An error, a full disk or a short transfer at each operation in turn.
+#[test]
+fn a_fault_at_every_operation_loses_nothing_acknowledged() {
+    for (seed, kind, lasting) in [
+        (0, FaultKind::Error, false),
+        (1, FaultKind::Error, true),
+        (2, FaultKind::NoSpace, false),
+        (3, FaultKind::NoSpace, true),
+        (4, FaultKind::Short, false),
+        (5, FaultKind::Short, true),
+    ] {
+        let mut at = 1;
+        while Run::new(seed).steps(60).fault(at, kind, lasting).finish() > 0 {
+            at += 1;
+        }
+        assert!(at > 50, "the history of seed {seed} has {at} operations");
+    }
+}
+
+/// A changed bit gives an error or changes nothing.
+#[test]
+fn a_changed_bit_is_never_returned_as_data() {
+    let mut noticed = 0;
+    for seed in 0..400 {
+        let disk = SimDisk::new(seed);
+        let mut history = History::new(disk.clone(), seed, 120);
+        history.run().expect("no fault is set");
+        history.close().expect("no fault is set");
+        disk.flip_bit();
+        noticed += u64::from(history.check_damaged());
+    }
+    assert!(noticed > 100, "{noticed} of 400 changes were noticed");
+}
