@@ -9,8 +9,9 @@ use crate::failure::{Failure, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum KeyFormat {
-    /// One key per line; a carriage return before the line end is not part
-    /// of the key
+    /// One key per line; a carriage return before the line end, and a byte
+    /// order mark, are not part of the key. UTF-16 with its mark is read as
+    /// UTF-8
     Lines,
     /// Each key ends with a NUL byte
     Nul,

@@ -102,9 +102,8 @@ impl<R: Read> Utf16<R> {
 /// Error in data that begin with a mark of UTF-16.
 fn damaged(what: &str) -> io::Error {
     io::Error::other(format!(
-        "expected UTF-16 text by its byte order mark, found {what} (give \
-         --key-format if the keys are not text, or convert them with `iconv \
-         -t UTF-8`)"
+        "expected UTF-16 text by its byte order mark, found {what} (convert \
+         it with `iconv -t UTF-8`; keys of other bytes need --key-format nul)"
     ))
 }
 

@@ -57,7 +57,61 @@ fn lines_split_at_line_ends() {
     check_text("lines", "a\rb\r\r\n", &["a\rb\r"]);
     check_text("lines", " a \n\tb\n", &[" a ", "\tb"]);
     check_text("lines", "a\0b\n\0\n", &["a\0b", "\0"]);
-    check("lines", b"\xff\xfe\n\x80", &vec![vec![0xff, 0xfe], vec![0x80]]);
+    check("lines", b"\xff\xfd\n\x80", &vec![vec![0xff, 0xfd], vec![0x80]]);
+}
+
+/// Byte order marks and UTF-16, as Windows programs write them. Output is
+/// UTF-8.
+#[test]
+fn utf16_text_is_read_as_utf8() {
+    const LINES: &str = "apple\r\nZo\u{eb}\n\u{1f600}\n";
+    const TABLE: &str = "id,fruit\n1,apple\n2,Zo\u{eb}\n3,\u{1f600}\n";
+    const JSON: &str =
+        "{\"id\":\"apple\"}\n{\"id\":\"Zo\u{eb}\"}\n{\"id\":\"\u{1f600}\"}\n";
+    let dir = TestDir::new();
+    dir.write("keys", LINES.replace('\r', ""));
+    dir.run("build keys -o f --fpr 1e-9").success();
+    let filter = dir.read("f");
+    for (text, arguments) in [
+        (LINES, ""),
+        (TABLE, "--field fruit"),
+        (TABLE, "--field 2 --header"),
+        (JSON, "--json-field id"),
+    ] {
+        let marked = format!("\u{feff}{text}");
+        let encode = |bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            marked.encode_utf16().flat_map(bytes).collect()
+        };
+        for input in [
+            marked.clone().into_bytes(),
+            encode(u16::to_le_bytes),
+            encode(u16::to_be_bytes),
+        ] {
+            dir.write("input", &input);
+            let build =
+                format!("build input -o g --force --fpr 1e-9 {arguments}");
+            dir.run(&build).success();
+            assert!(dir.read("g") == filter, "{arguments}");
+            for run in [
+                dir.run(&format!("query f input {arguments}")),
+                dir.feed(&format!("query f {arguments}"), &input),
+            ] {
+                assert_eq!(run.success().text(), text, "{arguments}");
+            }
+        }
+    }
+    // Keys without encoding, and integers.
+    let bytes = b"\xff\xfeabcde\0";
+    for format in ["nul", "u64le"] {
+        let key = match format {
+            "nul" => bytes[..7].to_vec(),
+            _ => bytes.to_vec(),
+        };
+        check(format, bytes, &vec![key]);
+    }
+    dir.write("input", b"\xff\xfea");
+    let message = dir.refused("query f input");
+    assert!(message.contains("input: expected UTF-16"), "{message}");
 }
 
 #[test]

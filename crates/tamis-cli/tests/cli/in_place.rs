@@ -200,7 +200,7 @@ fn kill_at_random_moments(update: Update, runs: u64) {
     }
     dir.write("keys", &initial);
     dir.run(
-        "build keys -o f --fpr 1e-6 --items 300000 --kind tinyset --removable",
+        "build keys -o f --fpr 1e-6 --items 310000 --kind tinyset --removable",
     )
     .success();
     let path = dir.path("f");
