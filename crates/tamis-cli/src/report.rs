@@ -9,6 +9,7 @@ use tamis::inspect::{Inspector, LoadHistogram, Parameter};
 use tamis::{AnyFilter, HashId, Header, KeyHasher, Stats, Window};
 
 use crate::failure::{Result, printable};
+use crate::progress;
 
 /// Output format of a report.
 #[derive(clap::Args)]
@@ -94,7 +95,8 @@ impl FilterReport {
             let entries = metadata.iter();
             entries.map(|(name, value)| (name.into(), value.into())).collect()
         });
-        let stats = filter.stats();
+        let stats =
+            progress::during("measuring the filter", || filter.stats());
         Self {
             metadata,
             ..Self::from_parts(&stats, filter.hasher(), parameters)

@@ -6,6 +6,7 @@ use tamis::{AnyFilter, inspect::Inspector};
 
 use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
+use crate::progress;
 use crate::report::{FilterReport, ReportArgs};
 
 /// Halve a filter that is larger than needed
@@ -42,7 +43,8 @@ impl Args {
             _ => None,
         };
         let forecast = Forecast::print(predicted, form)?;
-        let folded = filter.halved().map_err(failed)?;
+        let folded =
+            progress::during("folding", || filter.halved()).map_err(failed)?;
         self.output.write(&folded)?;
         FilterReport::new(&folded).print_with(form, &forecast)?;
         Ok(Exit::Success)

@@ -7,6 +7,7 @@ use tamis::{AnyFilter, inspect::Inspector};
 use super::{FileUpdate, Forecast, OpenArgs, OutputArgs, WaitArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::warn;
+use crate::progress;
 use crate::report::{FilterReport, ReportArgs, ReportForm, short_rate};
 
 /// Double the capacity of a filter
@@ -77,7 +78,8 @@ impl Args {
             _ => None,
         };
         let forecast = Forecast::print(predicted, form)?;
-        let grown = filter.doubled().map_err(failed)?;
+        let grown = progress::during("growing", || filter.doubled())
+            .map_err(failed)?;
         if let Some(rate) = predicted.filter(|&fpr| fpr > grown.design_fpr()) {
             warn(&format!(
                 "warning: {}: growing does not lower the rate of {}: build it \

@@ -9,6 +9,7 @@ use super::{Forecast, OpenArgs, OutputArgs, load};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::StrictArgs;
 use crate::keys::StoredFormat;
+use crate::progress;
 use crate::report::{FilterReport, ReportArgs};
 
 /// Merge filters of equal kind, size and seed
@@ -61,7 +62,7 @@ impl Args {
             for path in others {
                 let part = self.open.open_verified(path)?;
                 check(path, &part)?;
-                filter.merge_from(&part).map_err(|error| {
+                merge(&mut filter, &part).map_err(|error| {
                     self.failure(&filter, &part, path, &error)
                 })?;
             }
@@ -76,8 +77,7 @@ impl Args {
                 _ => None,
             };
             forecast = Forecast::print(fpr, form)?;
-            filter
-                .merge_from(&part)
+            merge(&mut filter, &part)
                 .map_err(|error| self.failure(&filter, &part, last, &error))?;
         }
         if format != own_format {
@@ -165,6 +165,13 @@ impl Args {
         let designs = parts().map(|part| part.capacity());
         designs.fold(keys, u64::max)
     }
+}
+
+fn merge(
+    filter: &mut AnyFilter,
+    part: &AnyFilter<Mapped>,
+) -> tamis::Result<()> {
+    progress::during("merging", || filter.merge_from(part))
 }
 
 fn block_bits<D: AsRef<[u8]>>(filter: &AnyFilter<D>) -> Option<Parameter> {

@@ -196,11 +196,13 @@ impl OpenArgs {
 
     /// Opens a filter and verifies it.
     fn verified(&self, path: &Path) -> tamis::Result<AnyFilter<Mapped>> {
-        let filter = self.filter(path)?;
-        if !self.no_mmap {
-            filter.verify()?;
-        }
-        Ok(filter)
+        progress::during("verifying", || {
+            let filter = self.filter(path)?;
+            if !self.no_mmap {
+                filter.verify()?;
+            }
+            Ok(filter)
+        })
     }
 
     fn window(&self, path: &Path) -> tamis::Result<Window> {
@@ -245,6 +247,16 @@ pub(crate) struct WaitArgs {
     wait: Duration,
 }
 
+impl WaitArgs {
+    /// Excludes all other writers of the file.
+    fn lock(&self, path: &Path) -> Result<FileLock> {
+        progress::during("waiting for another writer", || {
+            FileLock::acquire_within(path, self.wait)
+        })
+        .map_err(|error| Failure::file(path, &error))
+    }
+}
+
 /// A filter file that no other process changes meanwhile.
 struct FileUpdate<'a> {
     path: &'a Path,
@@ -253,10 +265,9 @@ struct FileUpdate<'a> {
 
 impl<'a> FileUpdate<'a> {
     fn begin(path: &'a Path, wait: &WaitArgs) -> Result<(Self, AnyFilter)> {
-        let failed = |error: tamis::Error| Failure::file(path, &error);
-        let mut lock =
-            FileLock::acquire_within(path, wait.wait).map_err(failed)?;
-        let filter = lock.load().map_err(failed)?;
+        let mut lock = wait.lock(path)?;
+        let filter = progress::during("reading the filter", || lock.load())
+            .map_err(|error| Failure::file(path, &error))?;
         Ok((Self { path, lock }, filter))
     }
 
@@ -275,9 +286,7 @@ struct InPlaceUpdate<'a> {
 
 impl<'a> InPlaceUpdate<'a> {
     fn begin(path: &'a Path, wait: &WaitArgs) -> Result<Self> {
-        let lock = FileLock::acquire_within(path, wait.wait)
-            .map_err(|error| Failure::file(path, &error))?;
-        Ok(Self { path, lock })
+        Ok(Self { path, lock: wait.lock(path)? })
     }
 
     /// Hashes of all keys of `target`, which are read after `check`.

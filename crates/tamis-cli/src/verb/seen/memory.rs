@@ -2,6 +2,8 @@
 
 use tamis::{AnyFilter, FileLock, Filter, FilterMut, KeyHasher, Window};
 
+use crate::progress;
+
 /// Keys seen: all of them, or the most recent ones.
 pub(super) enum Memory {
     All(Box<AnyFilter>),
@@ -14,10 +16,12 @@ const AHEAD: usize = 16;
 impl Memory {
     /// Reads and verifies the locked file.
     pub(super) fn load(lock: &mut FileLock) -> tamis::Result<Self> {
-        lock.load().map(Box::new).map(Self::All).or_else(|error| {
-            // The bytes of a window are those of two filters.
-            let window = lock.load_window().map_err(|_| error)?;
-            Ok(Self::Recent(Box::new(window)))
+        progress::during("reading the filter", || {
+            lock.load().map(Box::new).map(Self::All).or_else(|error| {
+                // The bytes of a window are those of two filters.
+                let window = lock.load_window().map_err(|_| error)?;
+                Ok(Self::Recent(Box::new(window)))
+            })
         })
     }
 

@@ -12,6 +12,7 @@ use super::{KeysOnFilter, WaitArgs, parse_fpr, parse_items};
 use crate::failure::{Exit, Failure, Result};
 use crate::fullness::{StrictArgs, cure, hint_nearly_full, warn};
 use crate::keys::{KeyInput, StoredFormat};
+use crate::progress;
 use crate::report::{FilterReport, count, print_json};
 use memory::{Losses, Memory};
 
@@ -176,7 +177,8 @@ impl Args {
         }
         out.flush()?;
         drop(out);
-        memory.save(&mut lock).map_err(failed)?;
+        progress::during("writing", || memory.save(&mut lock))
+            .map_err(failed)?;
         if let Memory::All(filter) = &memory {
             let path = &self.target.filter;
             let report = FilterReport::new(filter);
@@ -198,8 +200,7 @@ impl Args {
     fn begin(&self) -> Result<(FileLock, Memory, KeyInput)> {
         let path = &self.target.filter;
         let failed = |error: tamis::Error| Failure::file(path, &error);
-        let mut lock =
-            FileLock::acquire_within(path, self.wait.wait).map_err(failed)?;
+        let mut lock = self.wait.lock(path)?;
         let (memory, input) = match path.exists() {
             true => {
                 let memory = Memory::load(&mut lock).map_err(failed)?;
@@ -214,7 +215,8 @@ impl Args {
                 let input = self.target.keys.open_new()?;
                 let memory = self.create(input.format())?;
                 // Fails before keys are read if the file cannot be written.
-                memory.save(&mut lock).map_err(failed)?;
+                progress::during("writing", || memory.save(&mut lock))
+                    .map_err(failed)?;
                 (memory, input)
             }
         };
