@@ -487,13 +487,13 @@ pub(crate) const fn finalise(state: u64) -> u64 {
 
 /// Multipliers of the streams: the SplitMix64 sequence started at zero,
 /// made odd so that each is a bijection on 64-bit words.
-const MULTIPLIERS: [u64; STREAMS] = {
-    let mut table = [0; STREAMS];
+static MULTIPLIERS: [Stream; STREAMS] = {
+    let mut table = [Stream { multiplier: 0 }; STREAMS];
     let mut state = 0u64;
     let mut i = 0;
     while i < STREAMS {
         state = state.wrapping_add(GOLDEN);
-        table[i] = finalise(state) | 1;
+        table[i].multiplier = finalise(state) | 1;
         i += 1;
     }
     table
@@ -521,7 +521,13 @@ pub(crate) struct Stream {
 impl Stream {
     #[inline(always)]
     pub(crate) fn new(stream: usize) -> Self {
-        Self { multiplier: MULTIPLIERS[stream % STREAMS] }
+        MULTIPLIERS[stream % STREAMS]
+    }
+
+    /// The first `count` streams, or all.
+    #[inline(always)]
+    pub(crate) fn first(count: usize) -> &'static [Self] {
+        &MULTIPLIERS[..count.min(STREAMS)]
     }
 
     #[inline(always)]
@@ -537,8 +543,8 @@ mod tests {
 
     #[test]
     fn streams_are_frozen() {
-        assert_eq!(MULTIPLIERS[0], 0xe220_a839_7b1d_cdaf);
-        assert_eq!(MULTIPLIERS[1], 0x6e78_9e6a_a1b9_65f5);
+        assert_eq!(MULTIPLIERS[0].multiplier, 0xe220_a839_7b1d_cdaf);
+        assert_eq!(MULTIPLIERS[1].multiplier, 0x6e78_9e6a_a1b9_65f5);
         let word = 0x0123_4567_89ab_cdef_u64;
         assert_eq!(stretch(word, 0), 0xc2d7_79c9_a200_728f);
         assert_eq!(stretch(word, 63), 0xf021_be8e_74c4_26c7);
@@ -648,7 +654,7 @@ mod tests {
 
     #[test]
     fn multipliers_are_distinct() {
-        let mut sorted = MULTIPLIERS;
+        let mut sorted = MULTIPLIERS.map(|stream| stream.multiplier);
         sorted.sort_unstable();
         assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
     }

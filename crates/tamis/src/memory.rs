@@ -173,6 +173,77 @@ impl<'a, T> NonEmptyBlocks<'a, T> {
     }
 }
 
+/// The bits of a non-empty slice, of which a hash chooses one:
+/// [`address`] without a bounds check, which would be two of nine
+/// instructions per bit.
+pub(crate) struct BitSlice<'a> {
+    /// Not empty: checked by `new`.
+    bytes: &'a [u8],
+}
+
+impl<'a> BitSlice<'a> {
+    /// `None` for an empty slice.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+        (!bytes.is_empty()).then_some(Self { bytes })
+    }
+
+    /// The byte of the chosen bit, shifted so that the bit is its lowest.
+    #[expect(unsafe_code, reason = "a bounds check that cannot fail")]
+    #[inline(always)]
+    pub(crate) fn choose(&self, hash: u64) -> u8 {
+        let bit = address(hash, bits(self.bytes.len())).0;
+        // SAFETY: as in `bits`: bit / 8 < bytes.len(), which is not zero by
+        // `new`.
+        let byte = unsafe { self.bytes.get_unchecked((bit / 8) as usize) };
+        byte >> (bit % 8)
+    }
+}
+
+/// The bits of a non-empty slice of words, to be set.
+pub(crate) struct BitSliceMut<'a> {
+    /// Little-endian; not empty: checked by `new`.
+    words: &'a mut [[u8; 8]],
+}
+
+impl<'a> BitSliceMut<'a> {
+    /// `None` for less than a word. Bytes behind the last whole word are not
+    /// part of the slice.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Option<Self> {
+        let words = blocks_mut(bytes);
+        (!words.is_empty()).then_some(Self { words })
+    }
+
+    /// Sets the chosen bit. Returns its word as it was, shifted so that the
+    /// bit is its lowest.
+    ///
+    /// Writes without a test: at half fill the branch would be mispredicted
+    /// for every second bit.
+    #[expect(unsafe_code, reason = "a bounds check that cannot fail")]
+    #[inline(always)]
+    pub(crate) fn set(&mut self, hash: u64) -> u64 {
+        let bit = address(hash, bits(8 * self.words.len())).0;
+        // SAFETY: as in `bits`: bit / 8 < 8 * words.len(), so that bit / 64 <
+        // words.len(), which is not zero by `new`.
+        let word =
+            unsafe { self.words.get_unchecked_mut((bit / 64) as usize) };
+        let before = u64::from_le_bytes(*word);
+        *word = (before | 1 << (bit % 64)).to_le_bytes();
+        before >> (bit % 64)
+    }
+}
+
+/// The number of bits in `bytes` bytes.
+///
+/// A product that wraps is smaller: for every hash and every `bytes`, the
+/// result b of [`address`] is either below `8 * bytes` or, with a product of
+/// zero, 0. So b / 8 < bytes if bytes > 0.
+#[inline(always)]
+fn bits(bytes: usize) -> u64 {
+    (bytes as u64).wrapping_mul(8)
+}
+
 /// Memory in which a block can begin at any byte.
 #[derive(Clone, Copy)]
 pub(crate) struct UnalignedBlocks<'a, const BYTES: usize> {

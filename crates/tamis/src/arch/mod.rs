@@ -15,6 +15,11 @@
 /// Each token can be constructed on its own where the processor allows it, so
 /// tests reach every level and not only the best one.
 pub trait Token: Copy {
+    /// Whether batches have a loop for each level of the memory hierarchy.
+    /// Otherwise they have one, which prefetches.
+    #[doc(hidden)]
+    const IS_TUNED: bool = true;
+
     /// Runs `work` in a function of its own with this level's features.
     ///
     /// Keeps `work` from increasing register pressure in the caller.
@@ -48,6 +53,8 @@ pub trait WithToken<T> {
 pub(crate) struct Scalar;
 
 impl Token for Scalar {
+    const IS_TUNED: bool = false;
+
     #[inline(never)]
     fn call_outlined<W: WithToken<Self>>(self, work: W) -> W::Output {
         work.run(self)

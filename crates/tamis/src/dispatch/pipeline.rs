@@ -96,6 +96,12 @@ pub(crate) trait MultiProbe: Copy {
 
     /// Probe `number`, counted from 0; at least 1.
     fn next(&self, number: u32) -> Self::Next;
+
+    /// Looks up one key of a batch that is not prefetched.
+    #[inline(always)]
+    fn contains_one<B: Backend>(self, backend: B, hash: u64) -> bool {
+        contains(self, backend, hash)
+    }
 }
 
 /// Looks up one key.
@@ -123,14 +129,23 @@ pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
     found: &mut [bool],
 ) {
     let bytes = structure.bytes();
-    if bytes <= S::NO_PREFETCH_BELOW {
-        backend.call_outlined(OneByOne { structure, hashes, found });
-    } else if bytes <= S::L1_BELOW {
-        all_probes::<S, L1, B, 3>(structure, backend, hashes, found);
-    } else if S::AHEAD <= 32 {
-        all_probes::<S, L2, B, 3>(structure, backend, hashes, found);
-    } else {
+    // `const` blocks, so that loops that are never entered are not compiled.
+    if const { B::IS_TUNED && S::NO_PREFETCH_BELOW > 0 } {
+        if bytes <= S::NO_PREFETCH_BELOW {
+            backend.call_outlined(OneByOne { structure, hashes, found });
+            return;
+        }
+    }
+    if const { B::IS_TUNED && S::L1_BELOW > S::NO_PREFETCH_BELOW } {
+        if bytes <= S::L1_BELOW {
+            all_probes::<S, L1, B, 3>(structure, backend, hashes, found);
+            return;
+        }
+    }
+    if const { B::IS_TUNED && S::AHEAD > 32 } {
         all_probes::<S, L2, B, 5>(structure, backend, hashes, found);
+    } else {
+        all_probes::<S, L2, B, 3>(structure, backend, hashes, found);
     }
 }
 
@@ -148,7 +163,7 @@ impl<S: MultiProbe, B: Backend> WithToken<B> for OneByOne<'_, S> {
     fn run(self, backend: B) {
         let Self { structure, hashes, found } = self;
         for (&hash, found) in hashes.iter().zip(found) {
-            *found = contains(structure, backend, hash);
+            *found = structure.contains_one(backend, hash);
         }
     }
 }
@@ -436,6 +451,9 @@ impl Collect for Places<'_> {
 pub(crate) trait Update {
     type Item;
 
+    /// Size of all blocks in bytes.
+    fn bytes(&self) -> usize;
+
     /// Prefetches the blocks that `item` changes.
     fn prefetch(&self, item: &Self::Item);
 
@@ -443,22 +461,26 @@ pub(crate) trait Update {
 }
 
 /// The update loop: every item in order, each prefetched
-/// [`UPDATES_AHEAD`] items earlier.
+/// [`UPDATES_AHEAD`] items earlier unless all blocks are in the second-level
+/// cache.
 #[inline(always)]
 pub(crate) fn update_batch<U: Update, B: Backend>(
     backend: B,
     structure: &mut U,
     items: &[U::Item],
 ) {
-    let (first, later) = items.split_at(items.len().min(UPDATES_AHEAD));
-    for item in first {
+    let prefetched = match structure.bytes() <= L2_BYTES {
+        true => &[],
+        false => items,
+    };
+    for item in prefetched.iter().take(UPDATES_AHEAD) {
         structure.prefetch(item);
     }
-    for (item, later) in items.iter().zip(later) {
-        structure.prefetch(later);
-        structure.update(backend, item);
-    }
-    for item in &items[later.len()..] {
+    // One loop with a test, and not three: an update is long.
+    for (at, item) in items.iter().enumerate() {
+        if let Some(later) = prefetched.get(at + UPDATES_AHEAD) {
+            structure.prefetch(later);
+        }
         structure.update(backend, item);
     }
 }
@@ -542,7 +564,11 @@ mod tests {
         }
     }
 
-    fn check<const SINGLE: bool>(len: usize, bytes: usize) {
+    fn check<B: Backend, const SINGLE: bool>(
+        backend: B,
+        len: usize,
+        bytes: usize,
+    ) {
         let mut state = 1u64;
         let hashes: Vec<u64> = (0..len)
             .map(|_| {
@@ -556,13 +582,13 @@ mod tests {
         let fake =
             Fake::<SINGLE> { prefetched: &prefetched, number: 0, bytes };
         let mut found = vec![true; len];
-        contains_batch(fake, Scalar, &hashes, &mut found);
+        contains_batch(fake, backend, &hashes, &mut found);
         for (&hash, found) in hashes.iter().zip(found) {
             assert_eq!(found, member(hash), "{len} keys, {bytes} bytes");
-            assert_eq!(contains(fake, Scalar, hash), member(hash));
+            assert_eq!(contains(fake, backend, hash), member(hash));
         }
         // The first probe of every key is prefetched once.
-        let whole = if bytes > 1 { len } else { 0 };
+        let whole = if bytes > 1 || !B::IS_TUNED { len } else { 0 };
         let mut actual: Vec<u64> = prefetched
             .take()
             .into_iter()
@@ -584,8 +610,13 @@ mod tests {
         let lengths = (0..=11 * ROW).chain([CHUNK - 1, CHUNK + 1, 10_000]);
         for len in lengths {
             for bytes in [1, 10, 11] {
-                check::<true>(len, bytes);
-                check::<false>(len, bytes);
+                check::<_, true>(Scalar, len, bytes);
+                check::<_, false>(Scalar, len, bytes);
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                if let Some(token) = crate::arch::Avx2::new() {
+                    check::<_, true>(token, len, bytes);
+                    check::<_, false>(token, len, bytes);
+                }
             }
         }
     }
@@ -593,28 +624,38 @@ mod tests {
     #[test]
     fn updates_are_prefetched_and_in_order() {
         struct Log {
+            bytes: usize,
             prefetched: RefCell<Vec<usize>>,
             updated: Vec<usize>,
         }
         impl Update for Log {
             type Item = usize;
 
+            fn bytes(&self) -> usize {
+                self.bytes
+            }
+
             fn prefetch(&self, &item: &usize) {
                 self.prefetched.borrow_mut().push(item);
             }
 
             fn update<B: Backend>(&mut self, _: B, &item: &usize) {
-                assert!(self.prefetched.borrow().contains(&item));
+                let is_prefetched = self.prefetched.borrow().contains(&item);
+                assert_eq!(is_prefetched, self.bytes > L2_BYTES);
                 self.updated.push(item);
             }
         }
         for len in 0..3 * UPDATES_AHEAD {
             let items: Vec<usize> = (0..len).collect();
-            let mut log =
-                Log { prefetched: RefCell::default(), updated: Vec::new() };
-            update_batch(Scalar, &mut log, &items);
-            assert_eq!(log.updated, items);
-            assert_eq!(log.prefetched.take(), items);
+            for bytes in [L2_BYTES, L2_BYTES + 1] {
+                let prefetched = RefCell::default();
+                let mut log = Log { bytes, prefetched, updated: Vec::new() };
+                update_batch(Scalar, &mut log, &items);
+                assert_eq!(log.updated, items);
+                if bytes > L2_BYTES {
+                    assert_eq!(log.prefetched.take(), items);
+                }
+            }
         }
     }
 }

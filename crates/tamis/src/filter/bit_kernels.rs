@@ -46,8 +46,8 @@ pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
 #[inline(always)]
 pub(super) fn core_fns<L: Layout>(layout: &L) -> CoreFns<L> {
     by_size!(layout, BYTES => match layout.groups() {
-        1 => CoreFns::new::<Bits<BYTES, 1>, Bits<BYTES, ANY>>(),
-        2 => CoreFns::new::<Bits<BYTES, 2>, Bits<BYTES, ANY>>(),
+        1 => CoreFns::new::<Bits<BYTES, 1>, Bits<BYTES, 1>>(),
+        2 => CoreFns::new::<Bits<BYTES, 2>, Bits<BYTES, 2>>(),
         _ => CoreFns::new::<Bits<BYTES, ANY>, Bits<BYTES, ANY>>(),
     })
 }
@@ -106,8 +106,9 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
     }
 }
 
-/// One implementation for every number of groups.
-impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
+impl<L: Layout, const BYTES: usize, const GROUPS: u32> Insertion<L>
+    for Bits<BYTES, GROUPS>
+{
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,
@@ -116,7 +117,8 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
         hash: u64,
     ) -> bool {
         let blocks = blocks_mut::<BYTES>(bytes);
-        BitBlocks { layout, first: 0, blocks }.insert(backend, hash)
+        BitBlocks::<_, BYTES, GROUPS> { layout, first: 0, blocks }
+            .insert(backend, hash)
     }
 
     #[inline(always)]
@@ -128,7 +130,8 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
     ) {
         let BitRange { blocks: BlocksMut { first, bytes }, part } = range;
         let blocks = blocks_mut::<BYTES>(bytes);
-        let mut range = BitBlocks { layout, first, blocks };
+        let mut range =
+            BitBlocks::<_, BYTES, GROUPS> { layout, first, blocks };
         match part {
             Some(part) if !L::IS_SINGLE => {
                 let mut range = PartOf { range, part };
@@ -140,14 +143,16 @@ impl<L: Layout, const BYTES: usize> Insertion<L> for Bits<BYTES, ANY> {
 }
 
 /// A range of blocks, to be changed.
-struct BitBlocks<'a, L, const BYTES: usize> {
+struct BitBlocks<'a, L, const BYTES: usize, const GROUPS: u32> {
     layout: L,
     /// Number of the first block.
     first: u64,
     blocks: &'a mut [[u8; BYTES]],
 }
 
-impl<L: Layout, const BYTES: usize> BitBlocks<'_, L, BYTES> {
+impl<L: Layout, const BYTES: usize, const GROUPS: u32>
+    BitBlocks<'_, L, BYTES, GROUPS>
+{
     #[inline(always)]
     fn prefetch(&self, hash: u64, part: u32) {
         let (block, _) = self.layout.part::<BYTES>(hash, part);
@@ -160,12 +165,19 @@ impl<L: Layout, const BYTES: usize> BitBlocks<'_, L, BYTES> {
     fn set<B: Backend>(&mut self, backend: B, hash: u64, part: u32) -> bool {
         let (block, probe) = self.layout.part::<BYTES>(hash, part);
         let block = &mut self.blocks[(block - self.first) as usize];
-        probe.set_missing(backend, block)
+        probe.set_missing::<_, GROUPS>(backend, block)
     }
 
-    /// Sets the bits of a key. Returns whether one was clear.
+    /// Sets the bits of a key, all of whose blocks are in the range. Returns
+    /// whether one was clear.
     #[inline(always)]
     fn insert<B: Backend>(&mut self, backend: B, hash: u64) -> bool {
+        if self.blocks.len() as u64 == self.layout.geometry().blocks {
+            let bytes = self.blocks.as_flattened_mut();
+            if let Some(new) = self.layout.insert_inline(bytes, hash) {
+                return new;
+            }
+        }
         let mut new = false;
         for part in 0..self.layout.parts() {
             new |= self.set(backend, hash, part);
@@ -175,8 +187,15 @@ impl<L: Layout, const BYTES: usize> BitBlocks<'_, L, BYTES> {
 }
 
 /// Insertion of whole keys.
-impl<L: Layout, const BYTES: usize> Update for BitBlocks<'_, L, BYTES> {
+impl<L: Layout, const BYTES: usize, const GROUPS: u32> Update
+    for BitBlocks<'_, L, BYTES, GROUPS>
+{
     type Item = u64;
+
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
 
     #[inline(always)]
     fn prefetch(&self, &hash: &u64) {
@@ -192,13 +211,20 @@ impl<L: Layout, const BYTES: usize> Update for BitBlocks<'_, L, BYTES> {
 }
 
 /// Insertion of one part of each key.
-struct PartOf<'a, L, const BYTES: usize> {
-    range: BitBlocks<'a, L, BYTES>,
+struct PartOf<'a, L, const BYTES: usize, const GROUPS: u32> {
+    range: BitBlocks<'a, L, BYTES, GROUPS>,
     part: u32,
 }
 
-impl<L: Layout, const BYTES: usize> Update for PartOf<'_, L, BYTES> {
+impl<L: Layout, const BYTES: usize, const GROUPS: u32> Update
+    for PartOf<'_, L, BYTES, GROUPS>
+{
     type Item = u64;
+
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.range.blocks)
+    }
 
     #[inline(always)]
     fn prefetch(&self, &hash: &u64) {
@@ -244,6 +270,15 @@ impl<'a, L: Layout, const BYTES: usize, const GROUPS: u32> MultiProbe
     #[inline(always)]
     fn next(&self, part: u32) -> Self::Next {
         PartProbe { view: *self, part }
+    }
+
+    #[inline(always)]
+    fn contains_one<B: Backend>(self, backend: B, hash: u64) -> bool {
+        let blocks = self.blocks.as_flattened();
+        match self.layout.contains_inline(blocks, hash) {
+            Some(found) => found,
+            None => pipeline::contains(self, backend, hash),
+        }
     }
 }
 

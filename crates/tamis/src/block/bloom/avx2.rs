@@ -7,16 +7,18 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16, _mm256_andnot_si256,
-    _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_ps,
+    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
     _mm256_cvtepu16_epi32, _mm256_loadu_si256, _mm256_movemask_ps,
-    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_slli_epi32,
-    _mm256_sllv_epi32, _mm256_srli_epi32,
+    _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi32,
+    _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
+    _mm256_sub_epi32, _mm256_testc_si256,
 };
 
 use super::groups::{self, Groups};
-use super::scalar::{set_one_by_one, test_and_set};
-use super::{Ops, Probes};
+use super::{ANY, LANES, Ops, Probes};
 use crate::arch::Avx2;
 
 impl Ops for Avx2 {
@@ -27,12 +29,30 @@ impl Ops for Avx2 {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        set_one_by_one(block, probes);
+        self.set_missing::<ANY>(block, probes);
     }
 
     #[inline(always)]
-    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool {
-        test_and_set(self, block, probes)
+    fn set_missing<const GROUPS: u32>(
+        self,
+        block: &mut [u8],
+        probes: Probes,
+    ) -> bool {
+        let mut missing = false;
+        // No iterator: a closure would have no AVX2.
+        let mut group = 0;
+        while group < groups::number::<GROUPS>(probes.count) {
+            let places = places(self, probes, group);
+            let (lower, upper) = block.split_at_mut(32);
+            if let Ok(lower) = lower.try_into() {
+                missing |= set_half(self, lower, 0, places);
+            }
+            if let Ok(upper) = upper.try_into() {
+                missing |= set_half(self, upper, 256, places);
+            }
+            group += 1;
+        }
+        missing
     }
 }
 
@@ -53,6 +73,60 @@ impl Groups for Avx2 {
                 false
             }
         }
+    }
+}
+
+/// The positions of a group; -1 in unused lanes.
+#[inline(always)]
+fn places(token: Avx2, probes: Probes, group: u32) -> [u32; LANES as usize] {
+    let [a, b] = probes.words(group);
+    let wanted = groups::wanted(token, probes.count, group);
+    let mut places = [0u32; LANES as usize];
+    // SAFETY: `token` proves AVX2; an unaligned store of the 32 bytes of
+    // `places`.
+    unsafe {
+        let lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let used = _mm256_and_si256(lanes, _mm256_set1_epi32(wanted as i32));
+        let unused = _mm256_cmpeq_epi32(used, _mm256_setzero_si256());
+        let at = _mm256_or_si256(positions(a, b, probes.bits), unused);
+        _mm256_storeu_si256(places.as_mut_ptr().cast(), at);
+    }
+    places
+}
+
+/// Sets the positions in one half of a block, which begins at position
+/// `first`. Returns whether one was clear.
+///
+/// Broadcasts each position to all lanes, where it sets a bit in one: a shift
+/// by 32 or more, or by a negative number, gives zero.
+#[inline(always)]
+fn set_half(
+    _proof: Avx2,
+    bytes: &mut [u8; 32],
+    first: i32,
+    places: [u32; LANES as usize],
+) -> bool {
+    // SAFETY: `_proof` proves AVX2; an unaligned load and an unaligned store
+    // of the 32 bytes of `bytes`.
+    unsafe {
+        let lanes = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
+        let lanes = _mm256_add_epi32(lanes, _mm256_set1_epi32(first));
+        let one = _mm256_set1_epi32(1);
+        let set = |place: u32| {
+            let place = _mm256_set1_epi32(place as i32);
+            _mm256_sllv_epi32(one, _mm256_sub_epi32(place, lanes))
+        };
+        // `black_box` keeps `places` in memory: a broadcast from memory needs
+        // no shuffle port, one from a register does.
+        let [a, b, c, d, e, f, g, h] = core::hint::black_box(places);
+        let or = |x, y| _mm256_or_si256(x, y);
+        let ab_cd = or(or(set(a), set(b)), or(set(c), set(d)));
+        let ef_gh = or(or(set(e), set(f)), or(set(g), set(h)));
+        let new = or(ab_cd, ef_gh);
+        let old = _mm256_loadu_si256(bytes.as_ptr().cast());
+        _mm256_storeu_si256(bytes.as_mut_ptr().cast(), or(old, new));
+        // Zero if no bit of `new` is clear in `old`.
+        _mm256_testc_si256(old, new) == 0
     }
 }
 

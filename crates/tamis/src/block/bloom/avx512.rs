@@ -22,8 +22,7 @@ use core::arch::x86_64::{
 };
 
 use super::groups::{self, Groups};
-use super::scalar::{set_one_by_one, test_and_set};
-use super::{LANES, Ops, Probes, avx2};
+use super::{ANY, LANES, Ops, Probes, avx2};
 use crate::arch::Avx512;
 
 impl Ops for Avx512 {
@@ -34,27 +33,31 @@ impl Ops for Avx512 {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        match <&mut [u8; 64]>::try_from(&mut *block) {
-            Ok(wide) => put(self, wide, with_all(self, wide, probes)),
-            Err(_) => set_one_by_one(block, probes),
-        }
+        self.set_missing::<ANY>(block, probes);
     }
 
-    /// Compares the block with and without the new bits; a test followed by a
-    /// conditional write would compute the positions twice.
+    /// Compares the block with and without the new bits, and writes in either
+    /// case.
     #[inline(always)]
-    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool {
+    fn set_missing<const GROUPS: u32>(
+        self,
+        block: &mut [u8],
+        probes: Probes,
+    ) -> bool {
         let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) else {
-            return test_and_set(self, block, probes);
+            return self.avx2.set_missing::<GROUPS>(block, probes);
         };
-        let new = with_all(self, wide, probes);
-        // SAFETY: `self` proves AVX-512F.
-        let differs =
-            unsafe { _mm512_cmpneq_epi64_mask(new, line(self, wide)) };
-        if differs != 0 {
-            put(self, wide, new);
+        let old = line(self, wide);
+        let mut new = old;
+        let mut group = 0;
+        while group < groups::number::<GROUPS>(probes.count) {
+            let at = positions(self, 64, probes, group);
+            new = with_group(self, new, at);
+            group += 1;
         }
-        differs != 0
+        put(self, wide, new);
+        // SAFETY: `self` proves AVX-512F.
+        unsafe { _mm512_cmpneq_epi64_mask(new, old) != 0 }
     }
 }
 
@@ -137,19 +140,6 @@ fn words(_proof: Avx512, block: &[u8], which: __m256i) -> Option<__m256i> {
             None
         }
     }
-}
-
-/// A block with all positions set.
-#[inline(always)]
-fn with_all(proof: Avx512, block: &[u8; 64], probes: Probes) -> __m512i {
-    let mut words = line(proof, block);
-    let mut group = 0;
-    while group * LANES < probes.count.all {
-        let at = positions(proof, 64, probes, group);
-        words = with_group(proof, words, at);
-        group += 1;
-    }
-    words
 }
 
 /// A block with the positions of one group set.

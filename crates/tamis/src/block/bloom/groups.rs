@@ -22,6 +22,15 @@ pub(super) fn wanted<T: Groups>(_: T, count: Count, group: u32) -> u32 {
     }
 }
 
+/// The number of groups, `GROUPS` as in [`Ops::all_set`].
+#[inline(always)]
+pub(super) fn number<const GROUPS: u32>(count: Count) -> u32 {
+    match GROUPS {
+        super::ANY => count.all.div_ceil(LANES),
+        groups => groups,
+    }
+}
+
 /// [`Ops::all_set`], group by group. Few absent keys pass the first group.
 #[inline(always)]
 pub(super) fn all_set<T: Groups, const GROUPS: u32>(

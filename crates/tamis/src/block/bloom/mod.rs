@@ -124,10 +124,13 @@ pub trait BlockProbe: Copy {
     #[doc(hidden)]
     fn set<T: Ops>(self, token: T, block: &mut [u8]);
 
-    /// Sets every clear bit. Returns whether one was clear; a block with all
-    /// of them set is not written to.
+    /// Sets every clear bit. Returns whether one was clear.
     #[doc(hidden)]
-    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool;
+    fn set_missing<T: Ops, const GROUPS: u32>(
+        self,
+        token: T,
+        block: &mut [u8],
+    ) -> bool;
 }
 
 impl BlockProbe for Probes {
@@ -172,8 +175,12 @@ impl BlockProbe for Probes {
     }
 
     #[inline(always)]
-    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool {
-        token.set_missing(block, self)
+    fn set_missing<T: Ops, const GROUPS: u32>(
+        self,
+        token: T,
+        block: &mut [u8],
+    ) -> bool {
+        token.set_missing::<GROUPS>(block, self)
     }
 }
 
@@ -204,12 +211,15 @@ impl BlockProbe for OneBit {
         block[self.0 as usize / 8] |= 1 << (self.0 % 8);
     }
 
+    /// Writes without a test, which a branch predictor cannot learn.
     #[inline(always)]
-    fn set_missing<T: Ops>(self, token: T, block: &mut [u8]) -> bool {
+    fn set_missing<T: Ops, const GROUPS: u32>(
+        self,
+        token: T,
+        block: &mut [u8],
+    ) -> bool {
         let missing = !self.covered::<T, ANY>(token, block);
-        if missing {
-            self.set(token, block);
-        }
+        self.set(token, block);
         missing
     }
 }
@@ -256,11 +266,25 @@ mod tests {
                 covered
             };
             prop_assert_eq!(covered(block), naive(block));
+            let before = block.to_vec();
             let mut again = block.to_vec();
-            let missing = probes.set_missing(token, &mut again);
+            let missing = probes.set_missing::<_, ANY>(token, &mut again);
+            prop_assert_eq!(missing, !naive(block));
+            let mut by_groups = block.to_vec();
+            let missing = match count.div_ceil(LANES) {
+                1 => probes.set_missing::<_, 1>(token, &mut by_groups),
+                2 => probes.set_missing::<_, 2>(token, &mut by_groups),
+                _ => probes.set_missing::<_, ANY>(token, &mut by_groups),
+            };
             prop_assert_eq!(missing, !naive(block));
             probes.set(token, block);
             prop_assert_eq!(&again[..], &*block);
+            prop_assert_eq!(&by_groups[..], &*block);
+            let mut expected = before;
+            probes.for_each_bit(|bit| {
+                expected[bit as usize / 8] |= 1 << (bit % 8);
+            });
+            prop_assert_eq!(&expected[..], &*block);
             prop_assert!(covered(block));
             if let Some(bit) = clear {
                 let bit = bit % bits;
@@ -329,11 +353,11 @@ mod tests {
     fn set_missing_reports_whether_a_bit_was_new() {
         let mut block = [0; 64];
         let probes = Probes::new(5, Count::new(8), 512);
-        assert!(probes.set_missing(Scalar, &mut block));
-        assert!(!probes.set_missing(Scalar, &mut block));
+        assert!(probes.set_missing::<_, ANY>(Scalar, &mut block));
+        assert!(!probes.set_missing::<_, ANY>(Scalar, &mut block));
         probes.for_each_bit(|bit| block[bit as usize / 8] = 0);
-        assert!(probes.set_missing(Scalar, &mut block));
-        assert!(OneBit(3).set_missing(Scalar, &mut [0; 64]));
-        assert!(!OneBit(3).set_missing(Scalar, &mut [0xff; 64]));
+        assert!(probes.set_missing::<_, ANY>(Scalar, &mut block));
+        assert!(OneBit(3).set_missing::<_, ANY>(Scalar, &mut [0; 64]));
+        assert!(!OneBit(3).set_missing::<_, ANY>(Scalar, &mut [0xff; 64]));
     }
 }

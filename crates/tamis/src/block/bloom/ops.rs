@@ -17,8 +17,12 @@ pub trait Ops: Token {
     #[doc(hidden)]
     fn set_all(self, block: &mut [u8], probes: Probes);
 
-    /// Sets the clear positions of `probes`. Returns whether one was clear; a
-    /// block with all of them set is not written to.
+    /// Sets all positions of `probes`, `GROUPS` as in
+    /// [`all_set`](Self::all_set). Returns whether one was clear.
     #[doc(hidden)]
-    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool;
+    fn set_missing<const GROUPS: u32>(
+        self,
+        block: &mut [u8],
+        probes: Probes,
+    ) -> bool;
 }

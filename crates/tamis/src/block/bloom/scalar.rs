@@ -18,34 +18,22 @@ impl Ops for Scalar {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        set_one_by_one(block, probes);
+        self.set_missing::<ANY>(block, probes);
     }
 
+    /// Writes without a test: a branch per bit would be mispredicted.
     #[inline(always)]
-    fn set_missing(self, block: &mut [u8], probes: Probes) -> bool {
-        test_and_set(self, block, probes)
+    fn set_missing<const GROUPS: u32>(
+        self,
+        block: &mut [u8],
+        probes: Probes,
+    ) -> bool {
+        let mut all = 1;
+        probes.for_each_bit(|bit| {
+            let byte = &mut block[bit as usize / 8];
+            all &= *byte >> (bit % 8);
+            *byte |= 1 << (bit % 8);
+        });
+        all & 1 == 0
     }
-}
-
-/// [`Ops::set_missing`] by [`Ops::all_set`] and single bits. One test of all
-/// bits is cheaper than a branch per bit.
-#[inline(always)]
-pub(super) fn test_and_set<T: Ops>(
-    token: T,
-    block: &mut [u8],
-    probes: Probes,
-) -> bool {
-    let missing = !token.all_set::<ANY>(block, probes);
-    if missing {
-        set_one_by_one(block, probes);
-    }
-    missing
-}
-
-/// Sets positions one after the other.
-#[inline(always)]
-pub(super) fn set_one_by_one(block: &mut [u8], probes: Probes) {
-    probes.for_each_bit(|bit| {
-        block[bit as usize / 8] |= 1 << (bit % 8);
-    });
 }

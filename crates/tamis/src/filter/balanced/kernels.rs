@@ -355,6 +355,11 @@ impl Update for Filled<'_> {
     type Item = u64;
 
     #[inline(always)]
+    fn bytes(&self) -> usize {
+        self.1.blocks.len()
+    }
+
+    #[inline(always)]
     fn prefetch(&self, &hash: &u64) {
         self.0.prefetch(self.1.blocks, hash, 0);
     }

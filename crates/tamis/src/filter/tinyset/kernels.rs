@@ -234,11 +234,12 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
         found: &mut [bool],
     ) {
         let view = TinySetView::<BYTES, F, H>::new(core, view);
-        match view.planned() {
-            Some(planned) if B::WIDE => {
-                pipeline::contains_batch(planned, backend, hashes, found);
-            }
-            _ => pipeline::contains_batch(view, backend, hashes, found),
+        // A `const` block: only one of the loops is compiled.
+        if const { B::WIDE && !F::SPILLS } {
+            let planned = view.planned();
+            pipeline::contains_batch(planned, backend, hashes, found);
+        } else {
+            pipeline::contains_batch(view, backend, hashes, found);
         }
     }
 }
@@ -342,12 +343,12 @@ impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec>
 
     /// The view with plans in rows, for filters of one level.
     #[inline(always)]
-    fn planned(self) -> Option<PlannedView<'a, BYTES, F, H>> {
-        let blocks = UnalignedBlocks::new(self.data())?;
+    fn planned(self) -> PlannedView<'a, BYTES, F, H> {
+        let blocks =
+            UnalignedBlocks::new(self.data()).expect("a filter has blocks");
         let (view, count) = (self, self.count());
         let small_count = u32::try_from(count).unwrap_or(0);
-        let planned = PlannedView { view, blocks, count, small_count };
-        (!F::SPILLS).then_some(planned)
+        PlannedView { view, blocks, count, small_count }
     }
 }
 
@@ -666,6 +667,11 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Update
     type Item = u64;
 
     #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
+
+    #[inline(always)]
     fn prefetch(&self, &hash: &u64) {
         let (block, _) = address(hash, self.core.geometry.blocks);
         let offset = (block - self.first) as usize * BYTES;
@@ -873,7 +879,7 @@ mod tests {
         // Planning reads no block: one is enough.
         let bytes = [0; 64];
         let view = TinySetView::<64, Plain, H>::new(&core, &bytes);
-        let mut planned = view.planned().expect("room for a block");
+        let mut planned = view.planned();
         planned.count = count;
         planned.small_count = u32::try_from(count).unwrap_or(0);
         let mut row = PlannedRow::default();
