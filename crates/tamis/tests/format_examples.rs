@@ -345,7 +345,7 @@ fn stretch(hash: u64, stream: usize) -> u64 {
 }
 
 fn reduce(x: u64, m: u64) -> u64 {
-    (u128::from(x) * u128::from(m) >> 64) as u64
+    ((u128::from(x) * u128::from(m)) >> 64) as u64
 }
 
 /// Positions of a hash in a block.
@@ -355,7 +355,7 @@ fn positions(hash: u64, probes: usize, bits: usize) -> Vec<usize> {
         let low = stretch(hash, 2 * group);
         let high = stretch(hash, 2 * group + 1);
         let fields = u128::from(high) << 64 | u128::from(low);
-        (fields >> (16 * (i % 8)) & 0xffff) as usize * bits >> 16
+        ((fields >> (16 * (i % 8)) & 0xffff) as usize * bits) >> 16
     };
     (0..probes).map(position).collect()
 }
@@ -606,7 +606,7 @@ impl Walk {
             let refuses = count > self.threshold
                 || count == self.threshold && coin >= self.admission;
             let low = ticket & 0xffff_ffff;
-            let class = (low * self.tracking as u64 >> 32) as usize;
+            let class = ((low * self.tracking as u64) >> 32) as usize;
             assert!(refuses && get(bits, bloom + counter + class));
             write!(note, " refuses, class {class}").unwrap();
         }
@@ -695,7 +695,7 @@ impl Tiny {
     }
 
     fn chain(&self, hash: u64) -> usize {
-        (hash & 0xffff) as usize * self.chains >> 16
+        ((hash & 0xffff) as usize * self.chains) >> 16
     }
 
     /// Name, block, chain and fraction of a key.

@@ -130,19 +130,15 @@ pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
 ) {
     let bytes = structure.bytes();
     // `const` blocks, so that loops that are never entered are not compiled.
-    if const { B::IS_TUNED && S::NO_PREFETCH_BELOW > 0 } {
-        if bytes <= S::NO_PREFETCH_BELOW {
-            backend.call_outlined(OneByOne { structure, hashes, found });
-            return;
-        }
-    }
-    if const { B::IS_TUNED && S::L1_BELOW > S::NO_PREFETCH_BELOW } {
-        if bytes <= S::L1_BELOW {
-            all_probes::<S, L1, B, 3>(structure, backend, hashes, found);
-            return;
-        }
-    }
-    if const { B::IS_TUNED && S::AHEAD > 32 } {
+    if const { B::IS_TUNED && S::NO_PREFETCH_BELOW > 0 }
+        && bytes <= S::NO_PREFETCH_BELOW
+    {
+        backend.call_outlined(OneByOne { structure, hashes, found });
+    } else if const { B::IS_TUNED && S::L1_BELOW > S::NO_PREFETCH_BELOW }
+        && bytes <= S::L1_BELOW
+    {
+        all_probes::<S, L1, B, 3>(structure, backend, hashes, found);
+    } else if const { B::IS_TUNED && S::AHEAD > 32 } {
         all_probes::<S, L2, B, 5>(structure, backend, hashes, found);
     } else {
         all_probes::<S, L2, B, 3>(structure, backend, hashes, found);
