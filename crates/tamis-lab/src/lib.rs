@@ -4,6 +4,7 @@
 pub mod baseline;
 pub mod claims;
 pub mod experiment;
+pub mod picture;
 pub mod report;
 pub mod simulation;
 mod trace;

@@ -8,45 +8,27 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use tamis::{Balanced, Blocked, FilterMut, Split, Stats};
+use tamis_lab::picture;
 use tamis_theory::balanced::{Lookup, list};
-use tamis_theory::{Prediction, blocked, split, standard};
+use tamis_theory::{blocked, split};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// A kind of filter in a figure.
-struct Curve {
-    name: &'static str,
-    colour: RGBColor,
-    at: fn(f64) -> tamis_theory::Result<Prediction>,
-}
 
 /// Okabe and Ito's palette, distinguishable with any kind of colour vision.
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const VERMILION: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(120, 120, 120);
 
-const CURVES: [Curve; 3] = [
-    Curve {
-        name: "blocked: 1 line a miss, 1 a hit",
-        colour: BLUE,
-        at: |bits| blocked::best(512, bits),
-    },
-    Curve {
-        name: "split: 1.2 to 1.003 lines a miss, 2 a hit",
-        colour: VERMILION,
-        at: |bits| split::best(512, bits),
-    },
-    Curve {
-        name: "bloom: 2 lines a miss, 6 to 17 a hit",
-        colour: GREY,
-        at: standard::best,
-    },
-];
+/// False positives of a measured rate: their deviation is 3 %, less than a
+/// dot.
+const FALSE_POSITIVES: f64 = 1000.0;
 
 pub(crate) fn draw(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)?;
-    let path = directory.join("fpr-by-bits.svg");
-    fpr_by_bits(&path)?;
+    let path = directory.join("bits-and-lines.svg");
+    let series = picture::measure(FALSE_POSITIVES, 0.0)
+        .map_err(|error| error as Box<dyn Error>)?;
+    std::fs::write(&path, picture::draw(&series)?)?;
     println!("{}", path.display());
     let path = directory.join("balanced.svg");
     balanced(&path)?;
@@ -106,35 +88,6 @@ fn legend<'a, 'b: 'a>(
         .label_font(("sans-serif", 14))
         .legend_area_size(34)
         .draw()?;
-    Ok(())
-}
-
-fn fpr_by_bits(path: &Path) -> Result<()> {
-    let root = canvas(path)?;
-    let what = "false-positive rate";
-    let mut chart = chart(&root, 6.0..26.0, 3e-6..0.1, what, &percent)?;
-    for curve in &CURVES {
-        let points = (24..=104)
-            .map(|step| {
-                let bits = f64::from(step) / 4.0;
-                (curve.at)(bits).map(|design| (bits, design.fpr))
-            })
-            .collect::<tamis_theory::Result<Vec<_>>>()?;
-        chart
-            .draw_series(LineSeries::new(
-                points,
-                curve.colour.stroke_width(2),
-            ))?
-            .label(curve.name)
-            .legend(|(x, y)| {
-                PathElement::new(
-                    vec![(x, y), (x + 24, y)],
-                    curve.colour.stroke_width(2),
-                )
-            });
-    }
-    legend(&mut chart, SeriesLabelPosition::UpperRight)?;
-    root.present()?;
     Ok(())
 }
 
@@ -234,9 +187,4 @@ fn balanced(path: &Path) -> Result<()> {
     legend(&mut chart, SeriesLabelPosition::LowerLeft)?;
     root.present()?;
     Ok(())
-}
-
-fn percent(rate: &f64) -> String {
-    let percent = rate * 100.0;
-    format!("{percent} %")
 }

@@ -24,11 +24,13 @@
 //! |---|---|
 //! | memory for a false-positive rate, or the reverse | [`standard`], [`blocked`], [`split`] |
 //! | the same for fingerprints in one block, or in two levels | [`tinyset`] |
+//! | memory that no filter can do without | [`limit`] |
 //! | the best balance of keys with a reads per key | [`bound`] |
 //! | thresholds and levels that reach it | [`single`], [`sequential`], [`multilevel`] |
 //! | false-positive rate and reads of a balanced filter | [`balanced`] |
 //! | search for the best balanced filter | [`tune`] |
 //! | one block of a filter | [`block`] |
+//! | comparison of the kinds, and a recommendation | [`plan`] |
 //! | chained tables, and the least loaded of d | [`variance`] |
 //! | the same schemes as differential equations | [`dynamics`] |
 //! | occupancy of the levels of a hash table | [`crisis`] |
@@ -71,9 +73,11 @@ mod distribution;
 mod dot;
 pub mod dynamics;
 mod error;
+pub mod limit;
 mod load;
 pub mod multilevel;
 mod ode;
+pub mod plan;
 mod poisson;
 mod prediction;
 mod quadrature;

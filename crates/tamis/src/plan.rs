@@ -1,15 +1,14 @@
 //! Comparison of all kinds of filters for a task, and the recommended one.
 
 use alloc::borrow::ToOwned as _;
-use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
-use tamis_theory::{Prediction, blocked, split, standard};
+use tamis_theory::Prediction;
+use tamis_theory::plan::{self, Candidate, Task};
 
 use crate::error::{Error, Result};
-use crate::filter::{Balanced, Prefer, Size, TinySet};
+use crate::filter::{Blocked, Prefer, Size};
 use crate::format::Kind;
 
 /// Predictions of all kinds of filters for a number of keys and a size, and
@@ -105,20 +104,17 @@ impl Plan {
                 why: "expected a number between 0 and 1, such as 0.9",
             });
         }
-        let start = Kind::recommended(size, block_bits, prefer)?;
-        let designs = designs(size, block_bits, |kind, prediction| {
-            PlannedDesign::new(kind, prediction, items, miss_share)
-        })?;
-        let rule = SelectionRule {
-            by_memory: matches!(size, Size::Fpr(_)),
-            prefer,
-            start,
-            designs: &designs,
-        };
-        let recommended = rule.best();
-        let reason = rule.reason(recommended);
-        let notes = rule.notes(recommended);
-        Ok(Self { designs, reason, notes, recommended })
+        // Its error names an invalid size or block.
+        Blocked::builder().size(size).block_bits(block_bits).predict()?;
+        let (size, prefer) = (size.into(), prefer.into());
+        let task = Task { items, size, miss_share, block_bits, prefer };
+        let comparison = task.compare()?;
+        Ok(Self {
+            designs: comparison.candidates.iter().map(Into::into).collect(),
+            recommended: comparison.recommended(),
+            reason: comparison.reason,
+            notes: comparison.notes,
+        })
     }
 
     /// The recommended design.
@@ -137,84 +133,30 @@ impl Plan {
     }
 }
 
-/// Blocked first. Kinds that cannot reach the rate or the memory are left
-/// out, except the Bloom kinds, which reach all that blocked reaches.
-fn designs(
-    size: Size,
-    block_bits: u32,
-    design: impl Fn(Kind, Prediction) -> PlannedDesign,
-) -> Result<Vec<PlannedDesign>> {
-    // Builders round the memory of the Bloom kinds up; these are exact.
-    let [blocked, split, bloom] = match size {
-        Size::Fpr(fpr) => [
-            blocked::for_fpr(block_bits, fpr)?,
-            split::for_fpr(block_bits, fpr)?,
-            standard::for_fpr(fpr)?,
-        ],
-        Size::BitsPerKey(bits) => [
-            blocked::best(block_bits, bits)?,
-            split::best(block_bits, bits)?,
-            standard::best(bits)?,
-        ],
-    };
-    let mut designs = vec![
-        design(Kind::Blocked, blocked),
-        design(Kind::Split, split),
-        design(Kind::Bloom, bloom),
-    ];
-    let builder = TinySet::builder().size(size).block_bits(block_bits);
-    if let Ok(tinyset) = builder.predict() {
-        designs.push(design(Kind::TinySet, tinyset));
-    }
-    if let Ok(removable) = builder.removable().predict() {
-        let row = design(Kind::TinySet, removable);
-        designs.push(PlannedDesign { removable: true, ..row });
-    }
-    if let Ok(two) = builder.two_level().predict() {
-        let row = design(Kind::TinySet, two);
-        designs.push(PlannedDesign {
-            levels: Some(2),
-            mergeable: false,
-            ..row
-        });
-    }
-    let builder = Balanced::builder().size(size).block_bits(block_bits);
-    if let Ok(balanced) = builder.predict() {
-        designs.push(design(Kind::Balanced, balanced));
-    }
-    Ok(designs)
-}
-
-/// Smallest share of the memory that a design must save at equal rate.
-const MIN_MEMORY_GAIN: f64 = 0.05;
-/// Smallest share of the false positives that a design must save at equal
-/// memory.
-const MIN_FPR_GAIN: f64 = 0.25;
-/// Largest average number of reads per lookup of a recommended design.
-const MAX_READS: f64 = 1.3;
-/// Bits per key up to which balanced filters are not recommended.
-const MIN_BALANCED_BITS: f64 = 12.0;
-
-impl PlannedDesign {
-    fn new(
-        kind: Kind,
-        prediction: Prediction,
-        items: u64,
-        miss_share: f64,
-    ) -> Self {
-        let Prediction { bits_per_key, reads_hit, reads_miss, .. } =
-            prediction;
+impl From<&Candidate> for PlannedDesign {
+    fn from(candidate: &Candidate) -> Self {
+        let Candidate { kind, prediction, bytes, reads } = *candidate;
         Self {
-            kind,
-            levels: (kind == Kind::TinySet).then_some(1),
+            kind: match kind {
+                plan::Kind::Blocked => Kind::Blocked,
+                plan::Kind::Split => Kind::Split,
+                plan::Kind::Bloom => Kind::Bloom,
+                plan::Kind::Balanced => Kind::Balanced,
+                plan::Kind::TinySet
+                | plan::Kind::Removable
+                | plan::Kind::TwoLevels => Kind::TinySet,
+            },
+            levels: kind.levels(),
             prediction,
-            bytes: libm::ceil(items as f64 * bits_per_key / 8.0) as u64,
-            reads: miss_share * reads_miss + (1.0 - miss_share) * reads_hit,
-            removable: false,
-            mergeable: kind != Kind::Balanced,
+            bytes,
+            reads,
+            removable: kind.removable(),
+            mergeable: kind.mergeable(),
         }
     }
+}
 
+impl PlannedDesign {
     /// The kind and its settings, such as "tinyset, 2 levels".
     ///
     /// ```
@@ -228,159 +170,11 @@ impl PlannedDesign {
     pub fn name(&self) -> String {
         let kind = self.kind.name();
         match (self.removable, self.levels) {
-            (true, _) => format!("{kind}, removable"),
-            (_, Some(levels @ 2..)) => format!("{kind}, {levels} levels"),
+            (true, _) => alloc::format!("{kind}, removable"),
+            (_, Some(levels @ 2..)) => {
+                alloc::format!("{kind}, {levels} levels")
+            }
             _ => kind.to_owned(),
         }
-    }
-
-    fn too_dense(&self) -> bool {
-        self.kind == Kind::Balanced
-            && self.prediction.bits_per_key <= MIN_BALANCED_BITS
-    }
-}
-
-/// Rule of the recommendation: [`Kind::recommended`], unless another
-/// design of at most `MAX_READS` reads saves `MIN_MEMORY_GAIN` of the
-/// memory (at a given rate) or `MIN_FPR_GAIN` of the false positives (at given
-/// bits per key).
-struct SelectionRule<'a> {
-    /// The rate is given and memory is compared.
-    by_memory: bool,
-    prefer: Prefer,
-    start: Kind,
-    /// Blocked first.
-    designs: &'a [PlannedDesign],
-}
-
-impl SelectionRule<'_> {
-    /// Share of the memory or of the false positives that `design` saves.
-    fn gain(&self, design: &PlannedDesign, over: &PlannedDesign) -> f64 {
-        match self.by_memory {
-            true => {
-                let over = over.prediction.bits_per_key;
-                1.0 - design.prediction.bits_per_key / over
-            }
-            false => 1.0 - design.prediction.fpr / over.prediction.fpr,
-        }
-    }
-
-    fn min_gain(&self) -> f64 {
-        if self.by_memory { MIN_MEMORY_GAIN } else { MIN_FPR_GAIN }
-    }
-
-    /// Gain as text, such as "5.2 % less memory than blocked".
-    fn compare(&self, design: &PlannedDesign, with: &PlannedDesign) -> String {
-        let gain = self.gain(design, with);
-        if !self.by_memory && gain <= -1.0 {
-            let times = 1.0 - gain;
-            return format!(
-                "{times:.1} times the false positives of {}",
-                with.name()
-            );
-        }
-        let percent = 100.0 * gain;
-        let what = match (self.by_memory, percent >= 0.0) {
-            (true, true) => "less memory",
-            (true, false) => "more memory",
-            (false, true) => "fewer false positives",
-            (false, false) => "more false positives",
-        };
-        format!("{:.1} % {what} than {}", percent.abs(), with.name())
-    }
-
-    fn eligible(&self, design: &PlannedDesign) -> bool {
-        design.reads <= MAX_READS
-            && !design.too_dense()
-            // Removals cost memory; recommended only on request.
-            && !design.removable
-            && !self.too_slow(design)
-    }
-
-    fn too_slow(&self, design: &PlannedDesign) -> bool {
-        self.prefer == Prefer::Speed && design.kind == Kind::TinySet
-    }
-
-    /// The index of the first design of the kind `start`.
-    fn start(&self) -> usize {
-        let found = self.designs.iter().position(|d| d.kind == self.start);
-        // `start` is a kind of `designs`, whose first is blocked.
-        found.unwrap_or(0)
-    }
-
-    fn best(&self) -> usize {
-        let mut others: Vec<usize> = (0..self.designs.len())
-            .filter(|&at| self.eligible(&self.designs[at]))
-            .collect();
-        others.sort_by(|&a, &b| {
-            self.designs[a].reads.total_cmp(&self.designs[b].reads)
-        });
-        let mut best = self.start();
-        for at in others {
-            let gain = self.gain(&self.designs[at], &self.designs[best]);
-            if gain >= self.min_gain() {
-                best = at;
-            }
-        }
-        best
-    }
-
-    fn reason(&self, best: usize) -> String {
-        let start = self.start();
-        let is_start = best == start;
-        let (best, start) = (&self.designs[best], &self.designs[start]);
-        let searches = best.kind == Kind::TinySet;
-        let mut reason = if !is_start {
-            format!(
-                "It has {} and reads {:.3} blocks per lookup.",
-                self.compare(best, start),
-                best.reads
-            )
-        } else if searches {
-            format!(
-                "It reads one block per lookup and has {}.",
-                self.compare(best, &self.designs[0])
-            )
-        } else {
-            format!(
-                "It reads one block per lookup, and no other kind that reads \
-                 at most {MAX_READS} saves {:.0} % of the {}.",
-                100.0 * self.min_gain(),
-                if self.by_memory { "memory" } else { "false positives" },
-            )
-        };
-        if searches {
-            reason += " While the filter fits the cache, lookups of single \
-                       keys take several times as long as in blocked: \
-                       prefer speed if that matters.";
-        }
-        reason
-    }
-
-    /// Notes on the designs other than `best`.
-    fn notes(&self, best: usize) -> Vec<String> {
-        let others = (0..self.designs.len()).filter(|&at| at != best);
-        others
-            .map(|at| {
-                let design = &self.designs[at];
-                let why = if design.removable {
-                    "needed only to remove keys".to_owned()
-                } else if design.too_dense() {
-                    "below about 12 bits per key perfect balance gains a few \
-                     percent, and tracking bits and second reads cost as much"
-                        .to_owned()
-                } else if self.too_slow(design) {
-                    "searching the fingerprints of a single key takes \
-                     several times as long as testing its bits"
-                        .to_owned()
-                } else if design.reads == 1.0 {
-                    "reads one block per lookup".to_owned()
-                } else {
-                    format!("reads {:.3} blocks per lookup", design.reads)
-                };
-                let compare = self.compare(design, &self.designs[best]);
-                format!("{}: {compare}; {why}.", design.name())
-            })
-            .collect()
     }
 }

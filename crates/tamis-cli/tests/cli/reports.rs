@@ -1,6 +1,7 @@
 //! Reports of info and plan.
 
 use serde_json::Value;
+use tamis_theory::plan::{self, Kind};
 use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Prediction, blocked, split, standard};
 
@@ -196,6 +197,55 @@ fn plan_prints_the_predictions_of_the_theory() {
         assert!(table.contains(kind), "{table}");
     }
     assert!(table.contains("Recommended: "), "{table}");
+}
+
+/// `plan` predicts without builders, so that it can run in a browser.
+#[test]
+fn the_builders_predict_what_plan_does() {
+    use tamis::{Balanced, Blocked, Bloom, Split, TinySet};
+    let sizes = [0.2, 0.03, 0.01, 0.001, 2e-4, 1e-4, 1e-5, 1e-8]
+        .map(plan::Size::Fpr)
+        .into_iter()
+        .chain([3.0, 8.0, 13.5, 25.0, 60.0].map(plan::Size::BitsPerKey));
+    let mut compared = 0;
+    for size in sizes {
+        let built = match size {
+            plan::Size::Fpr(fpr) => tamis::Size::Fpr(fpr),
+            plan::Size::BitsPerKey(bits) => tamis::Size::BitsPerKey(bits),
+        };
+        for block_bits in [512, 256] {
+            for kind in Kind::ALL {
+                macro_rules! of {
+                    ($kind:ty $(, $form:ident)?) => {{
+                        let builder = <$kind>::builder().size(built)$(.$form())?;
+                        builder.block_bits(block_bits).predict()
+                    }};
+                }
+                let built = match kind {
+                    Kind::Blocked => of!(Blocked),
+                    Kind::Split => of!(Split),
+                    Kind::Bloom => of!(Bloom),
+                    Kind::TinySet => of!(TinySet),
+                    Kind::Removable => of!(TinySet, removable),
+                    Kind::TwoLevels => of!(TinySet, two_level),
+                    Kind::Balanced => of!(Balanced),
+                };
+                let planned = kind.predict(size, block_bits);
+                compared += 1;
+                let (Ok(built), Ok(planned)) = (&built, &planned) else {
+                    assert!(built.is_err() && planned.is_err(), "{kind:?}");
+                    continue;
+                };
+                // Bloom kinds round computed memory up to 2^-12 bits.
+                let more = built.bits_per_key - planned.bits_per_key;
+                assert!((0.0..1.0 / 4096.0).contains(&more), "{kind:?}");
+                let bits_per_key = built.bits_per_key;
+                let rounded = Prediction { bits_per_key, ..*planned };
+                assert_eq!(*built, rounded, "{kind:?} {size:?}");
+            }
+        }
+    }
+    assert_eq!(compared, 13 * 2 * 7);
 }
 
 /// Every line of `text` fits a terminal of 80 columns.

@@ -103,6 +103,13 @@ const TRACKING: [u32; 7] = [0, 1, 2, 4, 8, 16, 32];
 const MAX_LEVELS: u32 = 4;
 /// Below this a balanced filter gains nothing over a blocked one.
 const LEAST_BITS_PER_KEY: f64 = 4.0;
+/// Blocks that a non-member reads at most, on average, if a user sets no
+/// limit.
+///
+/// ```
+/// assert_eq!(tamis_theory::tune::MAX_READS_MISS, 1.25);
+/// ```
+pub const MAX_READS_MISS: f64 = 1.25;
 /// A non-member reads at least one block and, however rarely, another.
 const LEAST_READS: f64 = 1.0 + 1e-6;
 

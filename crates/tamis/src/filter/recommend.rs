@@ -1,6 +1,6 @@
 //! The kind for a size, if the user names none.
 
-use core::ops::RangeInclusive;
+use tamis_theory::plan;
 
 use super::{Blocked, Size, TinySet};
 use crate::error::Result;
@@ -25,10 +25,6 @@ pub enum Prefer {
     /// searching fingerprints.
     Speed,
 }
-
-/// Rates at which a TinySet is recommended. Above, the Bloom kinds are
-/// smaller; below, several kinds are worth comparing.
-const TINYSET_RATES: RangeInclusive<f64> = 0.0001..=0.03;
 
 impl Kind {
     /// The kind for a size, among those that read one block per lookup:
@@ -58,21 +54,31 @@ impl Kind {
     ) -> Result<Self> {
         let blocked =
             Blocked::builder().size(size).block_bits(block_bits).predict()?;
-        if prefer == Prefer::Speed {
-            return Ok(Self::Blocked);
-        }
         let tinyset = TinySet::builder().size(size).block_bits(block_bits);
         // Rates out of its reach are out of its range, too.
         let Ok(tinyset) = tinyset.predict() else {
             return Ok(Self::Blocked);
         };
-        let (rate, smaller) = match size {
-            Size::Fpr(fpr) => {
-                (fpr, tinyset.bits_per_key < blocked.bits_per_key)
-            }
-            Size::BitsPerKey(_) => (tinyset.fpr, tinyset.fpr < blocked.fpr),
-        };
-        let tinyset = smaller && TINYSET_RATES.contains(&rate);
-        Ok(if tinyset { Self::TinySet } else { Self::Blocked })
+        let (size, prefer) = (size.into(), prefer.into());
+        let taken = plan::prefers_tinyset(size, prefer, &blocked, &tinyset);
+        Ok(if taken { Self::TinySet } else { Self::Blocked })
+    }
+}
+
+impl From<Prefer> for plan::Prefer {
+    fn from(prefer: Prefer) -> Self {
+        match prefer {
+            Prefer::Space => Self::Space,
+            Prefer::Speed => Self::Speed,
+        }
+    }
+}
+
+impl From<Size> for plan::Size {
+    fn from(size: Size) -> Self {
+        match size {
+            Size::Fpr(fpr) => Self::Fpr(fpr),
+            Size::BitsPerKey(bits) => Self::BitsPerKey(bits),
+        }
     }
 }

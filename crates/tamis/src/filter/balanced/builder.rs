@@ -22,7 +22,11 @@ pub struct BalancedSettings {
 
 impl Default for BalancedSettings {
     fn default() -> Self {
-        Self { probes: None, max_reads_miss: 1.25, particular: None }
+        Self {
+            probes: None,
+            max_reads_miss: tune::MAX_READS_MISS,
+            particular: None,
+        }
     }
 }
 

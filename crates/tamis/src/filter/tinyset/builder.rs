@@ -21,10 +21,6 @@ pub struct TinySetSettings {
     two_level: bool,
 }
 
-/// Mean lines read by a miss in two levels. Less than the 1.06 documented:
-/// a filter differs from its design by chance.
-const MOST_READS: f64 = 1.055;
-
 /// Least array bits per key for 8-bit heads. An entry with such a head takes
 /// 9 bits; below this mean more than one block in ten has less.
 const LEAST_FOR_BYTES: f64 = 10.8;
@@ -202,10 +198,11 @@ impl TinySetSettings {
         let Size::Fpr(fpr) = size else {
             return invalid("two levels are sized by a rate");
         };
-        let (design, prediction) = two_level::for_fpr(block, fpr, MOST_READS)?;
+        let (design, prediction) =
+            two_level::for_fpr(block, fpr, two_level::MOST_READS)?;
         let shape = Shape::new(block, Form::Capped(design.cap));
         let geometry = self.geometry(shape, 1, 1);
-        if shape.cut(design.cap).base < 8 {
+        if !design.pays() {
             return invalid("pay only below a rate of about 0.1 %");
         }
         geometry.check()?;
