@@ -11,7 +11,9 @@ const HEIGHT: f64 = 620.0;
 /// Left, top, right and bottom edge of the chart.
 const CHART: [f64; 4] = [78.0, 44.0, 870.0, 560.0];
 const BITS: [f64; 2] = [3.0, 90.0];
-const RATES: [f64; 2] = [0.2, 4e-6];
+const RATES: [f64; 2] = [0.2, 1e-6];
+const DOT: &str = "<circle r=\"5\"/>";
+const DIAMOND: &str = "<path d=\"M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z\"/>";
 /// Lines per miss at the end of the colours.
 const MOST_LINES: f64 = 4.0;
 /// Colours of 1, 2 and 4 lines: Okabe and Ito's blue, orange, vermilion.
@@ -51,9 +53,7 @@ pub fn draw(series: &[Series]) -> tamis_theory::Result<String> {
     for one in series {
         marks(&mut out, one);
     }
-    for one in series {
-        label(&mut out, one);
-    }
+    labels(&mut out, series);
     scale(&mut out);
     out += "</svg>\n";
     Ok(out)
@@ -109,11 +109,27 @@ fn axes(out: &mut String) {
         out,
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">bits per key \
          (logarithmic)</text>\
-         <text x=\"12\" y=\"26\">false-positive rate: dots are measured, \
-         dashed curves are limits</text>",
+         <text x=\"12\" y=\"22\">false-positive rate, measured</text>",
         (left + right) / 2.0,
         bottom + 44.0
     );
+    let x = left + 30.0;
+    for (row, mark, text) in [
+        (0.0, DOT, "filters of tamis"),
+        (1.0, DIAMOND, "structures of other papers"),
+        (
+            2.0,
+            "<path class=\"limit\" stroke-dasharray=\"7 4\" d=\"M-8 0H8\"/>",
+            "limits",
+        ),
+    ] {
+        let y = bottom - 70.0 + 22.0 * row;
+        put!(
+            out,
+            "<g transform=\"translate({x} {y})\" class=\"soft\">{mark}\
+             <text x=\"14\" y=\"5\">{text}</text></g>"
+        );
+    }
 }
 
 /// The limits as curves. No filter lies left of the first.
@@ -148,7 +164,7 @@ fn limits(out: &mut String) -> tamis_theory::Result<()> {
              stroke-width=\"1.5\" stroke-dasharray=\"{dashes}\" \
              d=\"{path}\"/>"
         );
-        let at = [1.6e-5, 7e-6, 5e-6][number];
+        let at = [1e-5, 3.2e-6, 1.4e-6][number];
         let (x, y) = (x(bits(at)?) - 6.0, y(at) + 4.0);
         put!(
             out,
@@ -190,48 +206,63 @@ fn marks(out: &mut String, series: &Series) {
     for point in &series.points {
         let (x, y) = place(point);
         let fill = colour(point.lines_miss);
-        let shape = match series.product {
-            true => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\""),
-            false => format!(
-                "<path d=\"M{x:.1} {:.1}l5.5 5.5l-5.5 5.5l-5.5 -5.5z\"",
-                y - 5.5
-            ),
-        };
+        let mark = if series.product { DOT } else { DIAMOND };
         put!(
             out,
-            "{shape} class=\"halo\" fill=\"{fill}\"><title>{}: {:.2} bits, \
-             {:.3e}, {:.2} lines</title>{}",
+            "<g transform=\"translate({x:.1} {y:.1})\" class=\"halo\" \
+             fill=\"{fill}\"><title>{}: {:.2} bits per key, {:.3e} false \
+             positives, {:.2} lines</title>{mark}</g>",
             series.name,
             point.bits_per_key,
             point.fpr,
-            point.lines_miss,
-            if series.product { "</circle>" } else { "</path>" }
+            point.lines_miss
         );
     }
 }
 
-/// The name of a series beside one of its points, where it has room: point,
-/// then right and down from it.
-fn label(out: &mut String, series: &Series) {
-    let (at, right, down, anchor) = match series.name {
-        "blocked" => (7, 10.0, 5.0, "start"),
-        "split" => (7, 8.0, -8.0, "start"),
-        "bloom" => (7, 4.0, 22.0, "middle"),
-        "balanced" => (7, 2.0, 22.0, "middle"),
-        "tinyset" => (0, 10.0, -4.0, "start"),
-        "counting Bloom" => (0, 9.0, -4.0, "start"),
-        _ => (usize::MAX, 9.0, 5.0, "start"),
-    };
-    let point = series.points.get(at).or(series.points.last());
-    let Some(point) = point else { return };
-    let (x, y) = place(point);
-    put!(
-        out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-        x + right,
-        y + down,
-        series.name
-    );
+/// Names: those of the product in a column beside their last points, those
+/// of the baselines slanted above their first.
+fn labels(out: &mut String, series: &[Series]) {
+    let mut product: Vec<(f64, f64, &str)> = Vec::new();
+    for one in series {
+        let [Some(first), Some(last)] =
+            [one.points.first(), one.points.last()].map(|p| p.map(place))
+        else {
+            continue;
+        };
+        let name = one.name;
+        if one.product {
+            product.push((last.0, last.1, name));
+        } else if ["VI-CBF, L = 8", "least loaded of 2"].contains(&name) {
+            // Their first points are close to others.
+            let (x, y) = (last.0 + 9.0, last.1 + 5.0);
+            put!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>");
+        } else {
+            put!(
+                out,
+                "<text transform=\"translate({:.1} {:.1}) \
+                 rotate(-32)\">{name}</text>",
+                first.0 + 5.0,
+                first.1 - 8.0
+            );
+        }
+    }
+    // The rightmost point has the highest name, so that no lines cross.
+    product.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let right = product.first().map_or(0.0, |(x, _, _)| x + 60.0);
+    let mut row = product.first().map_or(0.0, |(_, y, _)| y - 30.0);
+    for (x, y, name) in product {
+        put!(
+            out,
+            "<path class=\"limit\" opacity=\"0.5\" d=\"M{:.1} \
+             {y:.1}L{:.1} {row:.1}\"/><text x=\"{right:.1}\" \
+             y=\"{:.1}\">{name}</text>",
+            x + 6.0,
+            right - 4.0,
+            row + 5.0
+        );
+        row += 19.0;
+    }
 }
 
 fn place(point: &Point) -> (f64, f64) {

@@ -94,12 +94,8 @@ const STRUCTURES: [(&str, bool, Measure); 14] = [
         let expected = structure.expected_rate(KEYS);
         baseline(structure, KEYS, expected, hits)
     }),
-    ("variable increment, L = 4", false, |i, hits| {
-        variable(i, Increments::FOUR, hits)
-    }),
-    ("variable increment, L = 8", false, |i, hits| {
-        variable(i, Increments::EIGHT, hits)
-    }),
+    ("VI-CBF, L = 4", false, |i, hits| variable(i, Increments::FOUR, hits)),
+    ("VI-CBF, L = 8", false, |i, hits| variable(i, Increments::EIGHT, hits)),
     ("d-left counting", false, |i, hits| {
         let structure = DLeft::new(12, BASELINE_TARGETS[i].1);
         let keys = structure.nominal();
