@@ -1,16 +1,12 @@
 //! The picture of all structures: its points are those of the formulas.
 
-use tamis_lab::picture::{Series, draw, measure};
+use tamis_lab::picture::{draw, measure};
 use tamis_theory::limit;
-
-/// Rates down to 0.1 %, with few false positives each.
-fn series() -> Vec<Series> {
-    measure(150.0, 1e-3).unwrap()
-}
 
 #[test]
 fn points_are_measured_where_the_theory_expects_them() {
-    let series = series();
+    // Rates down to 0.1 %, with few false positives each.
+    let series = measure(150.0, 1e-3).unwrap();
     assert_eq!(series.len(), 14);
     let mut points = 0;
     for one in &series {

@@ -54,6 +54,7 @@ pub fn draw(series: &[Series]) -> tamis_theory::Result<String> {
         marks(&mut out, one);
     }
     labels(&mut out, series);
+    key(&mut out);
     scale(&mut out);
     out += "</svg>\n";
     Ok(out)
@@ -113,23 +114,6 @@ fn axes(out: &mut String) {
         (left + right) / 2.0,
         bottom + 44.0
     );
-    let x = left + 30.0;
-    for (row, mark, text) in [
-        (0.0, DOT, "filters of tamis"),
-        (1.0, DIAMOND, "structures of other papers"),
-        (
-            2.0,
-            "<path class=\"limit\" stroke-dasharray=\"7 4\" d=\"M-8 0H8\"/>",
-            "limits",
-        ),
-    ] {
-        let y = bottom - 70.0 + 22.0 * row;
-        put!(
-            out,
-            "<g transform=\"translate({x} {y})\" class=\"soft\">{mark}\
-             <text x=\"14\" y=\"5\">{text}</text></g>"
-        );
-    }
 }
 
 /// The limits as curves. No filter lies left of the first.
@@ -235,7 +219,7 @@ fn labels(out: &mut String, series: &[Series]) {
             product.push((last.0, last.1, name));
         } else if ["VI-CBF, L = 8", "least loaded of 2"].contains(&name) {
             // Their first points are close to others.
-            let (x, y) = (last.0 + 9.0, last.1 + 5.0);
+            let (x, y) = (last.0 + 9.0, last.1 + 15.0);
             put!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>");
         } else {
             put!(
@@ -267,6 +251,27 @@ fn labels(out: &mut String, series: &[Series]) {
 
 fn place(point: &Point) -> (f64, f64) {
     (x(point.bits_per_key), y(point.fpr))
+}
+
+/// The meaning of the marks.
+fn key(out: &mut String) {
+    let x = CHART[0] + 30.0;
+    for (row, mark, text) in [
+        (0.0, DOT, "filters of tamis"),
+        (1.0, DIAMOND, "structures of other papers"),
+        (
+            2.0,
+            "<path class=\"limit\" stroke-dasharray=\"7 4\" d=\"M-8 0H8\"/>",
+            "limits",
+        ),
+    ] {
+        let y = CHART[3] - 70.0 + 22.0 * row;
+        put!(
+            out,
+            "<g transform=\"translate({x} {y})\" class=\"soft\">{mark}\
+             <text x=\"14\" y=\"5\">{text}</text></g>"
+        );
+    }
 }
 
 /// The scale of the colours.
