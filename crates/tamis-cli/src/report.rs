@@ -77,6 +77,7 @@ pub(crate) struct FilterReport {
     reads_hit: f64,
     reads_miss: f64,
     saturated_blocks: u64,
+    stuck_keys: u64,
     over_design: bool,
     #[serde(flatten)]
     parameters: serde_json::Map<String, serde_json::Value>,
@@ -130,6 +131,7 @@ impl FilterReport {
             reads_hit,
             reads_miss,
             saturated_blocks,
+            stuck_keys,
             over_design,
             ..
         } = *stats;
@@ -152,6 +154,7 @@ impl FilterReport {
             reads_hit,
             reads_miss,
             saturated_blocks,
+            stuck_keys,
             over_design,
             parameters,
             metadata: Some(BTreeMap::new()),
@@ -236,6 +239,11 @@ impl FilterReport {
             let blocks = count(self.saturated_blocks);
             let value = format!("{blocks} blocks match every key");
             row(&mut out, "saturated", &value)?;
+        }
+        if self.stuck_keys > 0 {
+            let keys = count(self.stuck_keys);
+            let value = format!("{keys} keys stay when removed");
+            row(&mut out, "stuck", &value)?;
         }
         if self.over_design {
             writeln!(

@@ -35,6 +35,7 @@ mod serde;
 pub mod summary;
 pub mod table;
 
+pub use block::fingerprint::Removal;
 pub use error::{Error, Result};
 pub use filter::{
     AnyFilter, Balanced, Blocked, Bloom, Buildable, Builder, Filter,

@@ -6,8 +6,8 @@ mod support;
 
 use support::key;
 use tamis::{
-    AnyFilter, Balanced, Blocked, Bloom, FilterMut, Split, Stats, TinySet,
-    Window,
+    AnyFilter, Balanced, Blocked, Bloom, FilterMut, Removal, Split, Stats,
+    TinySet, Window,
 };
 
 /// One filter of every kind for `items` keys at 1 %.
@@ -137,7 +137,7 @@ fn bounds_hold_after_every_change() {
             check(&grown.stats(), 200_000, "grown twice");
             if grown.is_removable() {
                 for key in keys(0, 150_000) {
-                    assert_eq!(grown.remove(&key), Ok(true));
+                    assert_eq!(grown.remove(&key), Ok(Removal::Removed));
                 }
                 // 10,000 keys were inserted twice.
                 check(&grown.stats(), 60_000, "removed");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tamis::{
     AnyFilter, Balanced, Blocked, Builder, Error, FileLock, Kind, Mapped,
-    Overflow, Scheme, TinySet,
+    Overflow, Removal, Scheme, TinySet,
 };
 use tempfile::TempDir;
 
@@ -231,26 +231,40 @@ fn removal_in_place_writes_the_bytes_of_a_replacement() {
         ["replaced", "in-place"].map(|name| directory.path().join(name));
     for items in [300, 90_000u64] {
         let builder = TinySet::builder().items(items).fpr(0.001).removable();
-        let filter = builder.build_from(0..items).unwrap();
+        let mut filter = builder.build_from(0..items).unwrap();
+        let hot = vec![items; 40];
+        filter.insert_batch(&hot);
         filter.save(&replaced).unwrap();
         filter.save(&in_place).unwrap();
-        // The third removal finds nothing.
-        for keys in [0..1, 1..items / 3, 5..6, items / 2..items] {
-            let keys: Vec<u64> = keys.collect();
-            let removed = AnyFilter::update(&replaced, |filter| {
+        let remove = |keys: &[u64]| {
+            let removals = AnyFilter::update(&replaced, |filter| {
                 let removals = keys.iter().map(|key| filter.remove(key));
-                let removed: Result<Vec<bool>, Error> = removals.collect();
-                removed.map(|removed| removed.into_iter().filter(|&it| it))
+                removals.collect::<Result<Vec<_>, Error>>()
             });
             let mut lock = FileLock::acquire(&in_place).unwrap();
-            let count = lock.remove_batch_in_place(&keys).unwrap();
-            assert_eq!(count, removed.unwrap().count() as u64);
+            let results = lock.remove_batch_in_place(keys).unwrap();
+            assert_eq!(results, removals.unwrap());
             let bytes = fs::read(&in_place).unwrap();
-            assert!(bytes == fs::read(&replaced).unwrap(), "{items} {count}");
+            assert!(bytes == fs::read(&replaced).unwrap(), "{items}");
+            results
+        };
+        // The third removal finds nothing.
+        for keys in [0..1, 1..items / 3, 5..6, items / 2..items] {
+            remove(&keys.collect::<Vec<_>>());
         }
+        assert_eq!(remove(&hot), [Removal::Stuck; 40]);
         let filter = AnyFilter::open(&in_place).unwrap();
         filter.verify().unwrap();
         assert!((items / 3..items / 2).all(|key| filter.contains(&key)));
+        assert!(filter.contains(&items));
+        // The last key takes the hot one with it.
+        let mut rest: Vec<u64> = (items / 3..items / 2).collect();
+        rest.push(5);
+        let removals = remove(&rest);
+        assert_eq!(removals.last(), Some(&Removal::Absent));
+        let filter = AnyFilter::open(&in_place).unwrap();
+        assert_eq!(filter.stats().expected_fpr, 0.0);
+        filter.verify().unwrap();
     }
     for builder in builders(99) {
         let filter = builder.build().unwrap();

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use support::{Recipe, Size, key, keys};
 use tamis::{
-    AnyFilter, Balanced, Blocked, Builder, Error, KeyHasher, Kind, TinySet,
-    inspect::Inspector,
+    AnyFilter, Balanced, Blocked, Builder, Error, KeyHasher, Kind, Removal,
+    TinySet, inspect::Inspector,
 };
 
 const ITEMS: u64 = 700;
@@ -57,7 +57,7 @@ fn pasts() -> Vec<Past> {
         let mut filter = builder.removable().build().unwrap();
         filter.insert_hash_batch(&hashes[..600]);
         for &hash in &hashes[..200] {
-            assert_eq!(filter.remove_hash(hash), Ok(true));
+            assert_eq!(filter.remove_hash(hash), Ok(Removal::Removed));
         }
         filter.insert_hash_batch(&hashes[600..]);
         Past { name, filter, hashes: hashes[200..].to_vec() }
@@ -235,7 +235,8 @@ fn golden_files_with_a_past_open_and_answer() {
         owned.insert_hash_batch(&[1, 2, 3]);
         if owned.is_removable() {
             for &hash in &hashes {
-                assert_eq!(owned.remove_hash(hash), Ok(true), "{name}");
+                let removal = owned.remove_hash(hash);
+                assert_eq!(removal, Ok(Removal::Removed), "{name}");
             }
             assert_eq!(owned.stats().items, 3, "{name}");
         }

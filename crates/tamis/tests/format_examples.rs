@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use tamis::{
-    Balanced, Blocked, Bloom, KeyHasher, Overflow, Scheme, Split, TinySet,
+    Balanced, Blocked, Bloom, KeyHasher, Overflow, Removal, Scheme, Split,
+    TinySet,
 };
 
 const KEYS: [&str; 3] = ["apple", "pear", "plum"];
@@ -115,7 +116,7 @@ fn page() -> String {
     let many: Vec<String> = (0..36).map(|i| format!("key {i}")).collect();
     filter.extend(&many);
     for key in &many[30..] {
-        assert_eq!(filter.remove(key.as_str()), Ok(true));
+        assert_eq!(filter.remove(key.as_str()), Ok(Removal::Removed));
     }
     let many: Vec<&str> = many[..30].iter().map(String::as_str).collect();
     add(

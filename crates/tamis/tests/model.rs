@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use support::{Recipe, Size, false_positives, key, keys};
 use tamis::{
-    AnyFilter, Blocked, Bloom, Builder, Error, FilterMut, Shared, Split,
-    TinySet, inspect::Inspector,
+    AnyFilter, Blocked, Bloom, Builder, Error, FilterMut, Removal, Shared,
+    Split, TinySet, inspect::Inspector,
 };
 
 #[derive(Debug, Clone)]
@@ -139,6 +139,9 @@ model_test!(bloom_histories, Bloom);
 model_test!(blocked_histories, Blocked);
 model_test!(split_histories, Split);
 
+/// Bytes of a header.
+const HEADER: usize = 192;
+
 /// Storage of a key that is inserted again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
@@ -152,8 +155,12 @@ enum TinyOp {
     Insert(u16),
     InsertBatch(Vec<u16>),
     InsertParallel(Vec<u16>),
+    /// A key as often as this, one at a time or as a batch.
+    InsertCopies(u16, usize, bool),
     /// Remove one of the inserted keys.
     Remove(usize),
+    /// Remove all copies of an inserted key.
+    RemoveCopies(usize),
     RemoveMany(Vec<usize>),
     /// Remove keys, and insert about the same number.
     Replace(Vec<(usize, u16)>, Vec<u16>),
@@ -176,7 +183,10 @@ fn tiny_op() -> impl Strategy<Value = TinyOp> {
         4 => any::<u16>().prop_map(TinyOp::Insert),
         3 => some().prop_map(TinyOp::InsertBatch),
         1 => some().prop_map(TinyOp::InsertParallel),
+        1 => (any::<u16>(), 1usize..200, any::<bool>())
+            .prop_map(|(key, n, batch)| TinyOp::InsertCopies(key, n, batch)),
         4 => any::<usize>().prop_map(TinyOp::Remove),
+        1 => any::<usize>().prop_map(TinyOp::RemoveCopies),
         1 => places.prop_map(TinyOp::RemoveMany),
         4 => (pairs, few).prop_map(|(pairs, few)| TinyOp::Replace(pairs, few)),
         1 => any::<u16>().prop_map(TinyOp::RemoveAbsent),
@@ -211,20 +221,39 @@ impl Tiny {
 
     /// Removes one insertion of the `at`-th key.
     fn remove(&mut self, at: usize) {
-        let Some(at) = at.checked_rem(self.model.len()) else { return };
-        let (&key, _) = self.model.iter().nth(at).unwrap();
+        if let Some(key) = self.key_at(at) {
+            self.remove_key(key);
+        }
+    }
+
+    fn key_at(&self, at: usize) -> Option<u16> {
+        let at = at.checked_rem(self.model.len())?;
+        self.model.keys().nth(at).copied()
+    }
+
+    fn remove_key(&mut self, key: u16) {
+        let uncounted = self.filter.count(&key).is_none();
         let result = self.filter.remove(&key);
         if self.mode != Mode::Removable {
             assert!(matches!(result, Err(Error::Unsupported { .. })));
             return;
         }
-        assert_eq!(result, Ok(true), "lost {key}");
+        let removal = match uncounted {
+            true => Removal::Stuck,
+            false => Removal::Removed,
+        };
+        assert_eq!(result, Ok(removal), "lost {key}");
         let count = self.model.get_mut(&key).unwrap();
         *count -= 1;
         if *count == 0 {
             self.model.remove(&key);
         }
         self.items -= 1;
+        if self.items == 0 {
+            // Whatever was stuck or saturated.
+            let bytes = self.filter.to_bytes();
+            assert!(bytes[HEADER..].iter().all(|&byte| byte == 0));
+        }
     }
 
     fn apply(&mut self, op: TinyOp) {
@@ -271,7 +300,28 @@ impl Tiny {
                 assert!(self.filter.to_bytes() == serial.to_bytes());
                 self.insert(&keys);
             }
+            TinyOp::InsertCopies(key, copies, batch) => {
+                let keys = vec![key; copies];
+                match batch {
+                    true => self.filter.insert_batch(&keys),
+                    false => {
+                        for key in &keys {
+                            let absent = !self.filter.contains(key);
+                            assert_eq!(self.filter.insert(key), absent);
+                        }
+                    }
+                }
+                self.insert(&keys);
+            }
             TinyOp::Remove(at) => self.remove(at),
+            TinyOp::RemoveCopies(at) => {
+                let Some(key) = self.key_at(at) else { return };
+                let (copies, removable) =
+                    (self.model[&key], self.mode == Mode::Removable);
+                for _ in 0..if removable { copies } else { 1 } {
+                    self.remove_key(key);
+                }
+            }
             TinyOp::RemoveMany(places) => {
                 places.into_iter().for_each(|at| self.remove(at));
             }
@@ -287,7 +337,8 @@ impl Tiny {
                 if self.mode == Mode::Removable && !self.filter.contains(&key)
                 {
                     let before = self.filter.to_bytes();
-                    assert_eq!(self.filter.remove(&key), Ok(false));
+                    let removal = self.filter.remove(&key);
+                    assert_eq!(removal, Ok(Removal::Absent));
                     assert!(self.filter.to_bytes() == before);
                 }
             }
@@ -363,7 +414,7 @@ impl Tiny {
         let batch = self.filter.contains_each(&keys);
         for ((key, &count), found) in self.model.iter().zip(batch) {
             assert!(found && self.filter.contains(key), "lost {key}");
-            // `None` if the block is saturated.
+            // `None` if its copies are not counted any more.
             if let Some(stored) = self.filter.count(key) {
                 let least = if self.mode == Mode::Set { 1 } else { count };
                 assert!(stored >= least, "{key}: {stored} of {count}");

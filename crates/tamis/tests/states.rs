@@ -5,7 +5,9 @@
 mod support;
 
 use support::{false_positives, key, keys};
-use tamis::{AnyFilter, Balanced, Blocked, Bloom, Builder, Split, TinySet};
+use tamis::{
+    AnyFilter, Balanced, Blocked, Bloom, Builder, Removal, Split, TinySet,
+};
 
 /// Design items of every filter.
 const ITEMS: u64 = 200_000;
@@ -142,7 +144,8 @@ fn reach(make: Make, state: State) -> (AnyFilter, core::ops::Range<u64>) {
     };
     let remove_half = |filter: &mut AnyFilter| {
         for i in 0..ITEMS / 2 {
-            assert_eq!(filter.remove(&key(MEMBERS, i)), Ok(true));
+            let removal = filter.remove(&key(MEMBERS, i));
+            assert_eq!(removal, Ok(Removal::Removed));
         }
     };
     match state {

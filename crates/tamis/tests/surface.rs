@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{key, keys};
 use tamis::{
     AnyFilter, Balanced, Blocked, Bloom, Builder, Error, Filter, FilterMut,
-    KeyHasher, Kind, Mapped, Prefer, Shared, Size, Split, TinySet, Window,
+    KeyHasher, Kind, Mapped, Prefer, Removal, Shared, Size, Split, TinySet,
+    Window,
 };
 
 /// A builder of every kind, sized for 1000 keys.
@@ -470,23 +471,99 @@ fn foldable_filters_reach_the_size_of_the_keys_they_got() {
     assert!(full.folded_to(0.0).is_err());
 }
 
-/// Removals do not undo saturation, and the counts alone would not show it.
+/// Removals do not undo saturation until the filter is empty, and the counts
+/// alone would not show it.
 #[test]
 fn saturated_filters_are_over_design() {
     let builder = TinySet::builder().items(1000).fpr(0.01).removable();
     let mut filter = builder.build().unwrap();
-    for _ in 0..500 {
-        filter.insert("hot");
-    }
-    for _ in 0..500 {
-        filter.remove("hot").unwrap();
+    filter.extend(0..100_000u32);
+    for key in 1..100_000u32 {
+        let _ = filter.remove(&key).unwrap();
     }
     let stats = filter.stats();
-    assert!(stats.items <= stats.design_items);
-    assert_eq!(stats.saturated_blocks, 1);
+    assert_eq!(stats.items, 1);
+    assert_eq!(stats.saturated_blocks, filter.block_count());
     assert!(stats.over_design);
-    filter.clear();
+    let rebuilt = filter.rebuilt([0u32]).unwrap();
+    assert!(rebuilt.contains(&0u32));
+    assert_eq!(rebuilt.stats().saturated_blocks, 0);
+    assert!(!rebuilt.stats().over_design);
+
+    assert_eq!(filter.remove(&0u32), Ok(Removal::Stuck));
+    assert!(filter == builder.build().unwrap());
     assert!(!filter.stats().over_design);
+    // Cleared again only after another stuck removal.
+    filter.extend(0..100_000u32);
+    for key in 0..100_000u32 {
+        let _ = filter.remove(&key).unwrap();
+    }
+    assert!(filter == builder.build().unwrap());
+}
+
+/// One key inserted 100,000 times takes the room of 16, and costs no other
+/// key.
+#[test]
+fn hot_keys_stick() {
+    const COPIES: usize = 100_000;
+    let builder = TinySet::builder().items(1000).fpr(0.01);
+    let cold = || (0..983u32).map(|key| key.to_string());
+    for builder in [builder.removable(), builder.repeats()] {
+        let mut filter = builder.build_from(cold()).unwrap();
+        for _ in 0..COPIES {
+            filter.insert("hot");
+        }
+        assert!(!filter.insert("hot"));
+        let mut batch = builder.build_from(cold()).unwrap();
+        batch.insert_batch(&vec!["hot"; COPIES + 1]);
+        assert!(batch == filter);
+        filter.verify().unwrap();
+        let stats = filter.stats();
+        assert_eq!(stats.items, 983 + 1 + COPIES as u64);
+        assert_eq!((stats.saturated_blocks, stats.stuck_keys), (0, 1));
+        assert!(!stats.over_design);
+        assert!(stats.expected_fpr < 0.015, "{stats:?}");
+        assert_eq!(filter.count("hot"), None);
+        assert!(filter.count("1").is_some_and(|copies| copies < 16));
+
+        // 27 unions would saturate the block if copies were summed.
+        let mut hot = builder.build_from(["hot"; 20]).unwrap();
+        for times in 1..=30 {
+            filter.merge_from(&hot).unwrap();
+            let stats = filter.stats();
+            assert_eq!((stats.saturated_blocks, stats.stuck_keys), (0, 1));
+            assert!(filter.contains("hot"), "{times}");
+            filter.verify().unwrap();
+            let other = |filter: &TinySet| match times % 2 {
+                0 => filter.halved(),
+                _ => filter.doubled(),
+            };
+            (filter, hot) = (other(&filter).unwrap(), other(&hot).unwrap());
+        }
+    }
+
+    let mut filter = builder.removable().build_from(cold()).unwrap();
+    filter.insert_batch(&vec!["hot"; COPIES]);
+    for _ in 0..COPIES {
+        assert_eq!(filter.remove("hot"), Ok(Removal::Stuck));
+    }
+    assert!(filter.contains("hot"));
+    assert_eq!(filter.stats().items, 983);
+    assert!(!filter.stats().over_design);
+    filter.verify().unwrap();
+    for key in cold() {
+        assert_eq!(filter.remove(key.as_str()), Ok(Removal::Removed));
+    }
+    assert!(!filter.contains("hot"));
+    assert!(filter == builder.removable().build().unwrap());
+
+    // 15 copies are counted.
+    filter.insert_batch(&["warm"; 15]);
+    assert_eq!(filter.count("warm"), Some(15));
+    for _ in 0..15 {
+        assert_eq!(filter.remove("warm"), Ok(Removal::Removed));
+    }
+    assert_eq!(filter.remove("warm"), Ok(Removal::Absent));
 }
 
 /// Snapshots, lookups and merges while other threads insert.

@@ -7,9 +7,12 @@ mod support;
 use std::collections::VecDeque;
 
 use support::{assert_binomial, false_positives, key, keys};
-use tamis::{Builder, Error, Filter, TinySet, Window, inspect::Inspector};
+use tamis::{
+    Builder, Error, Filter, Removal, TinySet, Window, inspect::Inspector,
+};
 use tamis_theory::tinyset::{self, Block};
 
+const REMOVED: tamis::Result<Removal> = Ok(Removal::Removed);
 /// Stream of the inserted keys.
 const MEMBERS: u64 = 1;
 /// Stream of the absent keys.
@@ -243,7 +246,7 @@ fn the_expected_rate_is_exact_in_every_state() {
         // Worn: entries have moved to slots with a bit they lack.
         let mut worn = filled(asked(fpr).removable(), N);
         for i in 0..N / 2 {
-            assert_eq!(worn.remove(&key(MEMBERS, i)), Ok(true));
+            assert_eq!(worn.remove(&key(MEMBERS, i)), REMOVED);
         }
         assert_measured(&worn, PROBES, &format!("half removed, {fpr}"));
         insert(&mut worn, N, N + N / 2);
@@ -304,7 +307,7 @@ impl Churn {
                 }
             };
             let removed = self.filter.remove(&key(MEMBERS, leaving.unwrap()));
-            assert_eq!(removed, Ok(true), "a key was lost");
+            assert_eq!(removed, REMOVED, "a key was lost");
             self.next += 1;
         }
     }
@@ -366,7 +369,7 @@ fn churn_loses_nothing_at_any_load() {
         }
         // Without its last key the filter equals an empty one.
         while let Some(i) = churn.stored.pop_front() {
-            assert_eq!(churn.filter.remove(&key(MEMBERS, i)), Ok(true));
+            assert_eq!(churn.filter.remove(&key(MEMBERS, i)), REMOVED);
         }
         let stats = churn.filter.stats();
         assert_eq!((stats.items, stats.expected_fpr), (0, 0.0));
@@ -386,7 +389,11 @@ fn removing_absent_keys_behaves_as_documented() {
     for i in 0..30_000 {
         let stranger = key(OTHERS, i);
         let maybe = filter.contains(&stranger);
-        assert_eq!(filter.remove(&stranger), Ok(maybe));
+        let removal = match maybe {
+            true => Removal::Removed,
+            false => Removal::Absent,
+        };
+        assert_eq!(filter.remove(&stranger), Ok(removal));
         let after = filter.to_bytes();
         assert_eq!(after != before, maybe, "{i}");
         removed += u64::from(maybe);
@@ -622,10 +629,11 @@ fn a_full_block_reports_that_it_is_saturated() {
         // Insertions and removals leave it saturated.
         insert(&mut filter, most + 1, most + 100);
         if removable {
-            for i in 0..most + 100 {
-                assert_eq!(filter.remove(&key(MEMBERS, i)), Ok(true));
+            for i in 1..most + 100 {
+                let removal = filter.remove(&key(MEMBERS, i));
+                assert_eq!(removal, Ok(Removal::Stuck));
             }
-            assert_eq!(filter.stats().items, 0);
+            assert_eq!(filter.stats().items, 1);
         }
         let payload = HEADER as usize..;
         assert!(

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::Serialize;
-use tamis::{AnyFilter, FileLock, Mapped, Window};
+use tamis::{AnyFilter, FileLock, Mapped, Removal, Window};
 
 use crate::failure::{Failure, Result};
 use crate::identity::{FileIdentity, FileWatch};
@@ -320,8 +320,7 @@ impl<'a> InPlaceUpdate<'a> {
         .map_err(|error| Failure::file(self.path, &error))
     }
 
-    /// Returns the number of keys that were removed.
-    fn remove(&mut self, hashes: &[u64]) -> Result<u64> {
+    fn remove(&mut self, hashes: &[u64]) -> Result<Vec<Removal>> {
         progress::during("writing", || {
             self.lock.remove_hash_batch_in_place(hashes)
         })

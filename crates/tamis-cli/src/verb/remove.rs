@@ -1,7 +1,7 @@
 //! `tamis remove`.
 
 use serde::Serialize;
-use tamis::AnyFilter;
+use tamis::{AnyFilter, Removal};
 
 use super::{FileUpdate, InPlaceUpdate, KeysOnFilter, WaitArgs};
 use crate::failure::{Exit, Failure, Result};
@@ -19,8 +19,9 @@ use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 /// has the same effect.
 ///
 /// Shortened fingerprints keep their length, so the false-positive rate rises
-/// as keys are replaced; a new build restores it. A saturated block keeps
-/// matching every key.
+/// as keys are replaced; a new build restores it. A key that was added 16 times
+/// or more is stuck: it still matches after it was removed. So does every key of
+/// a saturated block. A filter that becomes empty forgets both.
 ///
 /// The file is replaced atomically after the last key; after an error it is
 /// unchanged. While another `add`, `remove` or `grow` changes the file, this
@@ -51,14 +52,28 @@ pub(crate) struct Args {
 #[derive(Default, Serialize)]
 struct RemovalCounts {
     removed: u64,
+    /// Keys that continue to match, because their copies are not counted.
+    stuck: u64,
     /// Certain non-members.
     absent: u64,
 }
 
 impl RemovalCounts {
+    fn add(&mut self, removal: Removal) {
+        match removal {
+            Removal::Removed => self.removed += 1,
+            Removal::Stuck => self.stuck += 1,
+            Removal::Absent => self.absent += 1,
+        }
+    }
+
     fn print(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         row(&mut out, "removed", &count(self.removed))?;
+        if self.stuck > 0 {
+            let stuck = count(self.stuck);
+            row(&mut out, "stuck", &format!("{stuck}, which still match"))?;
+        }
         row(&mut out, "absent", &count(self.absent))
     }
 }
@@ -84,10 +99,7 @@ impl Args {
                 feed.fail(failure);
             }
             for &hash in &hashes {
-                match filter.remove_hash(hash).map_err(failed)? {
-                    true => counts.removed += 1,
-                    false => counts.absent += 1,
-                }
+                counts.add(filter.remove_hash(hash).map_err(failed)?);
             }
         }
         feed.finish()?;
@@ -106,15 +118,16 @@ impl Args {
         // Checked before any key is read.
         update.remove(&[])?;
         let hashes = update.hash_all(&self.target, "removing", |_| Ok(()))?;
-        let removed = update.remove(&hashes)?;
-        let counts =
-            RemovalCounts { removed, absent: hashes.len() as u64 - removed };
+        let mut counts = RemovalCounts::default();
+        for removal in update.remove(&hashes)? {
+            counts.add(removal);
+        }
         let form = self.report.form();
         if form == ReportForm::Table {
             counts.print()?;
         }
         update.print_report(form, &counts)?;
-        Ok(Exit::success_if(removed > 0))
+        Ok(Exit::success_if(counts.removed > 0))
     }
 }
 

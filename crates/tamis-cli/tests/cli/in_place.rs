@@ -57,7 +57,10 @@ fn remove_in_place_writes_the_bytes_of_remove() {
             });
         let fields: Vec<_> =
             in_place.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(fields, ["removed", "absent", "items", "design_items"]);
+        assert_eq!(
+            fields,
+            ["removed", "stuck", "absent", "items", "design_items"]
+        );
         for field in fields {
             assert_eq!(in_place[&field], replaced[&field], "{field}");
         }

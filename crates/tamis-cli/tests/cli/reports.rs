@@ -35,6 +35,7 @@ fn info_has_every_field() {
             "reads_hit",
             "reads_miss",
             "saturated_blocks",
+            "stuck_keys",
             "over_design",
         ] {
             assert!(!info[name].is_null(), "{kind}: no {name} in {info}");

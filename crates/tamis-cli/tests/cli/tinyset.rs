@@ -75,6 +75,9 @@ fn block_size_is_given_in_bytes_or_bits() {
     }
 }
 
+/// Fields of a report that only `remove` prints.
+const REMOVALS: [&str; 3] = ["removed", "stuck", "absent"];
+
 #[test]
 fn removed_keys_are_absent_and_others_remain() {
     let dir = TestDir::new();
@@ -94,7 +97,7 @@ fn removed_keys_are_absent_and_others_remain() {
     assert!(float(&report["expected_fpr"]) < float(&before["expected_fpr"]));
     dir.run("verify f").success();
     let mut fields = report.as_object().unwrap().clone();
-    fields.retain(|name, _| name != "removed" && name != "absent");
+    fields.retain(|name, _| !REMOVALS.contains(&&**name));
     agree(&Value::Object(fields), &dir.info("f"));
     dir.run("query -v f kept").no_match();
     // 2,000 keys less false positives.
@@ -125,6 +128,41 @@ fn removed_keys_are_absent_and_others_remain() {
     // The emptied filter accepts keys again.
     dir.run("add f gone").success();
     dir.run("query -v f gone").no_match();
+}
+
+/// 100,000 copies of one key neither saturate its block nor leave a trace in
+/// the emptied filter.
+#[test]
+fn a_hot_key_sticks_until_the_filter_is_empty() {
+    let dir = TestDir::new();
+    dir.write("hot", "hot\n".repeat(100_000));
+    dir.write("cold", lines(1, 500));
+    dir.run("build cold hot -o f --removable --fpr 0.01 --items 1000")
+        .success();
+    let info = dir.info("f");
+    assert_eq!(info["items"], 100_500);
+    assert_eq!(
+        (&info["stuck_keys"], &info["saturated_blocks"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(info["over_design"], false);
+    dir.run("verify f").done();
+    assert!(dir.run("info f").text().contains("1 keys stay when removed"));
+
+    let run = dir.run("remove f hot");
+    run.no_match();
+    let table = run.text();
+    let row =
+        "removed         0\nstuck           100,000, which still match\n";
+    assert!(table.starts_with(row), "{table}");
+    dir.run("query -q f -k hot").success();
+    let report = dir.run("remove f cold --json").json();
+    assert_eq!(report["removed"], 500);
+    assert_eq!(
+        (&report["items"], &report["stuck_keys"]),
+        (&0.into(), &0.into())
+    );
+    dir.run("query -q f -k hot").no_match();
 }
 
 /// A key added three times takes three removals.

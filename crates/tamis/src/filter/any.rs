@@ -15,6 +15,7 @@ use super::{
     Balanced, Blocked, Bloom, Buildable, Builder, Filter, FilterMut, Split,
     TinySet, forward_filter, forward_filter_mut, unsupported,
 };
+use crate::block::fingerprint::Removal;
 use crate::error::{Error, Result};
 use crate::format::{Image, ImageHeader, Kind, Persist};
 use crate::key::Key;
@@ -140,7 +141,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> Result<Changed> {
+    ) -> Result<Changed<Vec<Removal>>> {
         match self {
             Self::TinySet(filter) => filter.remove_from(blocks, hashes),
             other => Err(only_fingerprints(other.kind(), "remove")),
@@ -183,7 +184,7 @@ impl AnyFilter {
     /// `TinySet::builder().removable().into()`.
     ///
     /// ```
-    /// use tamis::{AnyFilter, Builder, Kind, TinySet};
+    /// use tamis::{AnyFilter, Builder, Kind, Removal, TinySet};
     ///
     /// for kind in [Kind::Bloom, Kind::TinySet] {
     ///     let builder = AnyFilter::builder(kind).fpr(0.01);
@@ -192,7 +193,8 @@ impl AnyFilter {
     /// }
     /// let builder: Builder<AnyFilter> =
     ///     TinySet::builder().removable().fpr(0.01).into();
-    /// assert!(builder.build_from(["apple"])?.remove("apple")?);
+    /// let mut filter = builder.build_from(["apple"])?;
+    /// assert_eq!(filter.remove("apple")?, Removal::Removed);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -340,7 +342,7 @@ impl AnyFilter {
     /// assert!(filter.remove("apple").is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<Removal> {
         let hash = self.hasher().hash(key);
         self.remove_hash(hash)
     }
@@ -352,13 +354,13 @@ impl AnyFilter {
     /// That of [`remove`](Self::remove).
     ///
     /// ```
-    /// use tamis::{AnyFilter, TinySet};
+    /// use tamis::{AnyFilter, Removal, TinySet};
     /// let builder = TinySet::builder().items(9).fpr(0.01).removable();
     /// let mut filter = AnyFilter::from(builder.build()?);
-    /// assert!(!filter.remove_hash(1 << 60)?);
+    /// assert_eq!(filter.remove_hash(1 << 60)?, Removal::Absent);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
+    pub fn remove_hash(&mut self, hash: u64) -> Result<Removal> {
         match self {
             Self::TinySet(filter) => filter.remove_hash(hash),
             other => Err(only_fingerprints(other.kind(), "remove")),

@@ -321,7 +321,7 @@ impl<L: Layout, D: AsRef<[u8]>> BitFilter<L, D> {
         });
         let added = hashes.len() as u64;
         super::in_place::Changed {
-            keys: added,
+            result: (),
             items: self.envelope.counts.items.saturating_add(added),
             geometry: geometry.encode(),
             touched: touched.collect(),
@@ -414,6 +414,7 @@ impl<L: Layout, D: AsRef<[u8]>> Filter for BitFilter<L, D> {
             reads_hit: measured.reads_hit,
             reads_miss: measured.reads_miss,
             saturated_blocks: 0,
+            stuck_keys: 0,
             // Repeats raise the count but not the load.
             over_design: least_items > design_items,
         }

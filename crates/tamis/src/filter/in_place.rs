@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::AnyFilter;
+use crate::block::fingerprint::Removal;
 use crate::error::Result;
 use crate::format::{
     ExclusiveFile, GeometryBytes, ImageHeader, Mapped, PrivateMap, is_compact,
@@ -19,9 +20,8 @@ pub(super) const INSERTION: &str = "add keys in place";
 pub(super) const REMOVAL: &str = "remove keys in place";
 
 /// A change of a copy of a filter's blocks.
-pub(super) struct Changed {
-    /// Keys inserted or removed.
-    pub(super) keys: u64,
+pub(super) struct Changed<R = ()> {
+    pub(super) result: R,
     /// Keys counted afterwards.
     pub(super) items: u64,
     /// The geometry afterwards.
@@ -31,37 +31,37 @@ pub(super) struct Changed {
 }
 
 /// Inserts keys into the filter in a file, of which the caller has the
-/// writers' lock. `hash` makes hashes of the keys. Returns the number of keys.
+/// writers' lock. `hash` makes hashes of the keys.
 pub(super) fn insert<'a>(
     path: &Path,
     wait: Duration,
     hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
-) -> Result<u64> {
+) -> Result<()> {
     change(path, wait, INSERTION, |filter, blocks| {
         filter.insert_into(blocks, &hash(filter.hasher()))
     })
 }
 
-/// [`insert`] for removals. Returns the number of keys that were removed.
+/// [`insert`] for removals. Returns one result per key.
 pub(super) fn remove<'a>(
     path: &Path,
     wait: Duration,
     hash: impl FnOnce(&KeyHasher) -> Cow<'a, [u64]>,
-) -> Result<u64> {
+) -> Result<Vec<Removal>> {
     change(path, wait, REMOVAL, |filter, blocks| {
         filter.remove_from(blocks, &hash(filter.hasher()))
     })
 }
 
 /// Applies `change` to the filter in a file and to a copy of its blocks.
-fn change(
+fn change<R>(
     path: &Path,
     wait: Duration,
     operation: &'static str,
-    change: impl FnOnce(&AnyFilter<Mapped>, &mut [u8]) -> Result<Changed>,
-) -> Result<u64> {
+    change: impl FnOnce(&AnyFilter<Mapped>, &mut [u8]) -> Result<Changed<R>>,
+) -> Result<R> {
     let ExclusiveFile(file) = ExclusiveFile::open(path, wait)?;
-    let (journal, keys) = {
+    let (journal, result) = {
         let old = Mapped::from_file(&file)?;
         let header = ImageHeader::parse(&old)?;
         if is_compact(&old) {
@@ -74,7 +74,7 @@ fn change(
         let filter = AnyFilter::from_header(&header, old.clone())?;
         let blocks = filter.envelope().payload.clone();
         let mut new = PrivateMap::new(&file, header.bytes)?;
-        let Changed { keys, items, geometry, mut touched } =
+        let Changed { result, items, geometry, mut touched } =
             change(&filter, &mut new[blocks.clone()])?;
         touched.sort_unstable_by_key(|range| range.start);
         touched.dedup();
@@ -86,8 +86,8 @@ fn change(
         let mut header = header;
         header.counts.items = items;
         header.geometry = geometry;
-        (patch(&old, &mut new, header, &changed)?, keys)
+        (patch(&old, &mut new, header, &changed)?, result)
     };
     journal.commit(&file)?;
-    Ok(keys)
+    Ok(result)
 }

@@ -55,6 +55,10 @@ pub struct Stats {
     /// Blocks so full that they answer "maybe" to every key; 0 except in
     /// TinySets.
     pub saturated_blocks: u64,
+    /// Fingerprints that are stuck, of keys inserted 16 times or more: they
+    /// are not counted any more, and removals leave them. 0 except in
+    /// TinySets that store repeats.
+    pub stuck_keys: u64,
     /// Whether the filter holds more different keys than it was sized for,
     /// or has saturated blocks: `design_fpr` no longer holds.
     pub over_design: bool,

@@ -304,9 +304,9 @@ impl FileLock {
 
     /// Removes one occurrence of each key from the file itself, as
     /// [`insert_batch_in_place`](Self::insert_batch_in_place) inserts: at a
-    /// cost that depends on the number of keys, all of them or none. Returns
-    /// the number of keys removed; the others were certainly absent. Without
-    /// keys it checks that the filter supports removal.
+    /// cost that depends on the number of keys, all of them or none; the
+    /// removal of the last key reads the whole file. Returns one result per
+    /// key. Without keys it checks that the filter supports removal.
     ///
     /// # Errors
     ///
@@ -315,21 +315,22 @@ impl FileLock {
     /// [`removable`](crate::Builder::removable).
     ///
     /// ```
-    /// use tamis::{AnyFilter, FileLock, TinySet};
+    /// use tamis::{AnyFilter, FileLock, Removal, TinySet};
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("keys.tamis");
     /// let builder = TinySet::builder().items(1_000_000).fpr(0.01);
     /// builder.removable().build_from(["apple", "pear"])?.save(&path)?;
     ///
     /// let mut lock = FileLock::acquire(&path)?;
-    /// assert_eq!(lock.remove_batch_in_place(&["apple", "plum"])?, 1);
+    /// let removals = lock.remove_batch_in_place(&["apple", "plum"])?;
+    /// assert_eq!(removals, [Removal::Removed, Removal::Absent]);
     /// assert!(!AnyFilter::open(&path)?.contains("apple"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_batch_in_place<K: Key>(
         &mut self,
         keys: &[K],
-    ) -> Result<u64> {
+    ) -> Result<Vec<Removal>> {
         in_place::remove(&self.path, self.wait, |hasher| {
             keys.iter().map(|key| hasher.hash(key)).collect()
         })
@@ -342,20 +343,21 @@ impl FileLock {
     /// Those of [`remove_batch_in_place`](Self::remove_batch_in_place).
     ///
     /// ```
-    /// use tamis::{FileLock, TinySet};
+    /// use tamis::{FileLock, Removal, TinySet};
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("keys.tamis");
     /// let builder = TinySet::builder().items(9).fpr(0.1).removable();
     /// builder.build()?.save(&path)?;
     /// let mut lock = FileLock::acquire(&path)?;
     /// lock.insert_hash_batch_in_place(&[1 << 60])?;
-    /// assert_eq!(lock.remove_hash_batch_in_place(&[1 << 60, 1 << 60])?, 1);
+    /// let removals = lock.remove_hash_batch_in_place(&[1 << 60, 1 << 60])?;
+    /// assert_eq!(removals, [Removal::Removed, Removal::Absent]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_hash_batch_in_place(
         &mut self,
         hashes: &[u64],
-    ) -> Result<u64> {
+    ) -> Result<Vec<Removal>> {
         in_place::remove(&self.path, self.wait, |_| Cow::Borrowed(hashes))
     }
 }

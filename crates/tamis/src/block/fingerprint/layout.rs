@@ -3,6 +3,14 @@
 
 use tamis_theory::tinyset::Block;
 
+/// Entries with which a group is *stuck*. A group is the entries of a chain
+/// that agree in the bits which all fingerprints of the block have.
+///
+/// A stuck group stores no key that it already matches, and gives up no entry:
+/// copies of one key cannot fill a block. A counting filter's counters stick
+/// at 16 or less as well. See [`Shape::refuses_copies`].
+pub(crate) const STUCK: u32 = 16;
+
 /// The meaning of a block's flag bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -109,6 +117,16 @@ impl Shape {
     pub(crate) const fn cut(&self, capacity: u32) -> Cut {
         let (base, wide) = self.block.widths(capacity);
         Cut { capacity, base, wide, head: head_bits(base, self.heads.bits()) }
+    }
+
+    /// Whether stuck groups of fingerprints of `base` bits refuse keys.
+    ///
+    /// Without bits a group is a chain, and its entries are mostly of
+    /// different keys: the block is overfull and saturates. Where entries may
+    /// leave, it cannot: a group that was stuck before it lost its bits stays
+    /// so.
+    pub(crate) fn refuses_copies(&self, base: u32) -> bool {
+        base > 0 || self.form == Form::Elastic
     }
 
     /// The least capacity in which no entry needs more than `bits` bits, the

@@ -1,8 +1,9 @@
 //! The entries of a block, found without decoding it.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::layout::{Cut, Form, Shape};
+use super::layout::{Cut, Form, STUCK, Shape};
 
 /// The first bits of a fraction in the highest bits, their number in the
 /// lowest. Sorted, every fingerprint follows its prefixes.
@@ -23,6 +24,11 @@ impl Fingerprint {
     /// Half intervals of `base` bits that match.
     fn half_intervals(self, base: u32) -> u32 {
         1 << (base + 1 - self.bits())
+    }
+
+    /// The first `bits` bits.
+    fn first(self, bits: u32) -> u64 {
+        self.0.checked_shr(64 - bits).unwrap_or(0)
     }
 
     pub(super) fn matches(self, fraction: u64) -> bool {
@@ -213,6 +219,45 @@ impl<'a> Outline<'a> {
         (sum, union_of(chain, base))
     }
 
+    /// Number of stuck groups.
+    fn stuck(&self) -> u32 {
+        if !self.has_long_chain() {
+            return 0;
+        }
+        let (mut stuck, mut slot) = (0, 0);
+        while slot < self.slots {
+            let chain = slot..self.end(slot);
+            slot = chain.end;
+            if chain.len() < STUCK as usize {
+                continue;
+            }
+            let mut groups: Vec<u64> = chain
+                .map(|slot| self.fingerprint(slot).first(self.cut.base))
+                .collect();
+            groups.sort_unstable();
+            let groups = groups.chunk_by(|a, b| a == b);
+            stuck += groups.filter(|g| g.len() >= STUCK as usize).count();
+        }
+        stuck as u32
+    }
+
+    /// Whether a chain has [`STUCK`] entries: that number of slots less one
+    /// without an end, then any.
+    fn has_long_chain(&self) -> bool {
+        const { assert!(STUCK == 16) };
+        let first = self.shape.first();
+        (0..self.slots).step_by(56 - 15).any(|from| {
+            let len = (self.slots - from).min(56);
+            let mut open = !self.bits.word(first + from, len);
+            open &= (1 << len) - 1;
+            // Starts of 2, 4, 8 and 15 such slots.
+            for slots in [1, 2, 4, 7] {
+                open &= open >> slots;
+            }
+            open != 0
+        })
+    }
+
     /// The union of all entries.
     fn union(&self) -> Union {
         match self.cut.base {
@@ -352,6 +397,8 @@ pub(crate) enum BlockLoad {
         /// Bits of the shortest fingerprints.
         base: u32,
         union: Union,
+        /// Stuck groups.
+        stuck: u32,
         /// The chains from here on have moved to the second level.
         spilled_from: u32,
     },
@@ -364,9 +411,9 @@ impl BlockLoad {
         let Some(outline) = Outline::of(shape, block) else {
             return Self::Saturated;
         };
-        let union = outline.union();
+        let (union, stuck) = (outline.union(), outline.stuck());
         let Outline { slots, cut, spilled_from, .. } = outline;
-        Self::Holding { slots, base: cut.base, union, spilled_from }
+        Self::Holding { slots, base: cut.base, union, stuck, spilled_from }
     }
 
     /// The false-positive rate of the block.

@@ -39,6 +39,11 @@
 //! *saturated*: no bit in the index, all other bits set. From then on it
 //! answers "maybe" to every key.
 //!
+//! Copies of one key do not saturate a block: a *group*, the entries of a
+//! chain that agree in the bits which all fingerprints of the block have, is
+//! *stuck* from [`STUCK`](layout::STUCK) entries on. It stores no key that it
+//! matches, and gives up no entry.
+//!
 //! # Overview of types
 //!
 //! * [`Shape`], [`Form`], [`HeadLayout`], [`Cut`] (`layout.rs`): where the
@@ -68,6 +73,7 @@ pub(crate) use fast::{
 pub(crate) use layout::{Form, HeadLayout, Shape};
 pub(crate) use load::{BlockLoad, Union, chain_share};
 pub(crate) use ops::Ops;
+pub use reference::Removal;
 pub(crate) use reference::{DecodedBlock, Entry, lookup as lookup_reference};
 
 #[cfg(test)]

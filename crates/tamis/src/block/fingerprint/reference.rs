@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::layout::{Form, Shape};
+use super::layout::{Form, STUCK, Shape};
 use super::load::{Fingerprint, Outline, share, union_of};
 use crate::block::Verdict;
 use crate::error::{Error, Result};
@@ -37,6 +37,12 @@ impl Entry {
             && self.matches(other.prefix)
     }
 
+    /// Whether this covers [`STUCK`] of the entries.
+    fn is_group_in(&self, entries: &[Self]) -> bool {
+        let covered = entries.iter().filter(|entry| self.covers(entry));
+        covered.count() >= STUCK as usize
+    }
+
     pub(super) fn last_bit(&self) -> bool {
         self.prefix >> (64 - self.known) & 1 == 1
     }
@@ -45,6 +51,35 @@ impl Entry {
         let known = known.min(self.known);
         Self { prefix: cut(self.prefix, known), known, ..self }
     }
+}
+
+/// The result of a removal.
+///
+/// ```
+/// use tamis::{Removal, TinySet};
+///
+/// let mut filter =
+///     TinySet::builder().items(1000).fpr(0.01).removable().build()?;
+/// filter.insert("apple");
+/// filter.insert_batch(&["hot"; 100]);
+/// assert_eq!(filter.remove("apple")?, Removal::Removed);
+/// assert_eq!(filter.remove("apple")?, Removal::Absent);
+/// assert_eq!(filter.remove("hot")?, Removal::Stuck);
+/// assert!(filter.contains("hot"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Removal {
+    /// One entry that matches the key left the filter.
+    Removed,
+    /// The key may have been present, and the filter continues to answer
+    /// "maybe": it holds 16 or more copies of the fingerprint and no longer
+    /// counts them, or the key's block is saturated. The removal is
+    /// subtracted from [`len`](crate::Filter::len).
+    Stuck,
+    /// The key certainly was not present. Nothing changed.
+    Absent,
 }
 
 /// The highest `bits` bits of `word`.
@@ -219,17 +254,17 @@ impl DecodedBlock {
         contents.settle(shape)
     }
 
-    /// Removes one matching entry. Returns whether one matched.
+    /// Removes one matching entry, unless its group is stuck.
     pub(crate) fn remove(
         &mut self,
         shape: &Shape,
         chain: u32,
         fraction: u64,
-    ) -> bool {
+    ) -> Removal {
         let contents = match self {
             Self::Holding(contents) => contents,
             // A saturated block has lost its entries.
-            Self::Saturated => return true,
+            Self::Saturated => return Removal::Stuck,
         };
         // An entry whose extra bit is 1 matches only keys with a 1 there. One
         // without may be the only match of a key with a 0, so the longest
@@ -240,31 +275,37 @@ impl DecodedBlock {
             .enumerate()
             .filter(|(_, e)| e.chain == chain && e.matches(fraction))
             .max_by_key(|(_, e)| e.known);
-        let Some((at, _)) = matching else { return false };
+        let Some((at, _)) = matching else { return Removal::Absent };
+        if contents.is_stuck(shape, chain, fraction) {
+            return Removal::Stuck;
+        }
         contents.entries.remove(at);
         *self = match contents.entries.is_empty() {
             // No entry is left that was cut: the block starts afresh.
             true => Self::Holding(Contents::default()),
             false => core::mem::take(contents).settle(shape),
         };
-        true
+        Removal::Removed
     }
 
     /// The entries of both blocks. With `once`, an entry is left out if
-    /// another matches all of its keys.
+    /// another matches all of its keys; else if [`STUCK`] others do.
     pub(crate) fn merge(self, other: Self, shape: &Shape, once: bool) -> Self {
         let (Self::Holding(ours), Self::Holding(theirs)) = (self, other)
         else {
             return Self::Saturated;
         };
-        if once {
-            for leave_out in [LeaveOut::Either, LeaveOut::Theirs] {
-                let merged = ours.clone().chain(theirs.clone(), leave_out);
-                // With entries left out, others may have moved to slots
-                // whose extra bit they lack.
-                if merged.fits(shape) {
-                    return merged.settle(shape);
-                }
+        let leave_out: &[_] = match once {
+            true => &[LeaveOut::Either, LeaveOut::Theirs],
+            false if ours.has_long_chain() => &[LeaveOut::TheirsIfStuck],
+            false => &[],
+        };
+        for &leave_out in leave_out {
+            let merged = ours.clone().chain(theirs.clone(), leave_out);
+            // With entries left out, others may have moved to slots whose
+            // extra bit they lack.
+            if merged.fits(shape) {
+                return merged.settle(shape);
             }
         }
         ours.chain(theirs, LeaveOut::None).settle(shape)
@@ -275,6 +316,9 @@ impl DecodedBlock {
     pub(crate) fn fold(self, right: Self, shape: &Shape, once: bool) -> Self {
         let lengthen = |state: Self, bit: u64| match state {
             Self::Holding(mut contents) => {
+                if !once {
+                    contents.hold_groups(shape);
+                }
                 for entry in &mut contents.entries {
                     entry.prefix = entry.prefix >> 1 | bit << 63;
                     entry.known += 1;
@@ -289,11 +333,15 @@ impl DecodedBlock {
     }
 
     /// The two blocks this one becomes when the number of blocks is
-    /// doubled: the first fingerprint bit becomes an address bit.
-    pub(crate) fn split(self, elastic: &Shape) -> [Self; 2] {
-        let Self::Holding(contents) = self else {
+    /// doubled: the first fingerprint bit becomes an address bit. `once` as in
+    /// [`merge`](Self::merge).
+    pub(crate) fn split(self, elastic: &Shape, once: bool) -> [Self; 2] {
+        let Self::Holding(mut contents) = self else {
             return [Self::Saturated, Self::Saturated];
         };
+        if !once {
+            contents.hold_groups(elastic);
+        }
         let mut halves = [Contents::default(), Contents::default()];
         for entry in contents.entries {
             if entry.known == 0 {
@@ -313,8 +361,8 @@ impl DecodedBlock {
     pub(crate) fn rate(&self, shape: &Shape) -> f64 {
         let Self::Holding(contents) = self else { return 1.0 };
         let base = shape.cut(contents.capacity).base;
-        let chains = contents.entries.chunk_by(|a, b| a.chain == b.chain);
-        let half_intervals: u32 = chains
+        let half_intervals: u32 = contents
+            .chains()
             .map(|chain| {
                 let mut chain: Vec<_> = chain
                     .iter()
@@ -326,14 +374,36 @@ impl DecodedBlock {
         share(base, half_intervals) / f64::from(shape.block.chains)
     }
 
-    /// Number of matching entries; `None` if the block is saturated.
-    pub(crate) fn count(&self, chain: u32, fraction: u64) -> Option<u64> {
+    /// Whether the block does not store a key that it matches.
+    pub(crate) fn refuses(
+        &self,
+        shape: &Shape,
+        chain: u32,
+        fraction: u64,
+    ) -> bool {
+        let Self::Holding(contents) = self else { return true };
+        shape.refuses_copies(shape.cut(contents.capacity).base)
+            && self.count(shape, chain, fraction).is_none()
+    }
+
+    /// Number of matching entries; `None` if they are not counted, because
+    /// their group is stuck or the block saturated.
+    pub(crate) fn count(
+        &self,
+        shape: &Shape,
+        chain: u32,
+        fraction: u64,
+    ) -> Option<u64> {
         let Self::Holding(contents) = self else { return None };
         let matching = contents
             .entries
             .iter()
             .filter(|e| e.chain == chain && e.matches(fraction));
-        Some(matching.count() as u64)
+        match matching.count() {
+            0 => Some(0),
+            _ if contents.is_stuck(shape, chain, fraction) => None,
+            matching => Some(matching as u64),
+        }
     }
 }
 
@@ -343,6 +413,8 @@ enum LeaveOut {
     None,
     Theirs,
     Either,
+    /// Theirs, if [`STUCK`] of ours match all of their keys.
+    TheirsIfStuck,
 }
 
 impl Contents {
@@ -381,8 +453,16 @@ impl Contents {
                 })
             });
         }
+        let enough = match leave_out {
+            LeaveOut::None => usize::MAX,
+            LeaveOut::Theirs | LeaveOut::Either => 1,
+            LeaveOut::TheirsIfStuck => STUCK as usize,
+        };
         if leave_out != LeaveOut::None {
-            theirs.retain(|entry| !ours.iter().any(|our| our.covers(entry)));
+            theirs.retain(|entry| {
+                let covering = ours.iter().filter(|our| our.covers(entry));
+                covering.take(enough).count() < enough
+            });
         }
         let mut entries = ours;
         entries.extend(theirs);
@@ -393,6 +473,54 @@ impl Contents {
             spilled: self.spilled || other.spilled,
             worn: false,
         }
+    }
+
+    /// The entries, chain by chain.
+    fn chains(&self) -> impl Iterator<Item = &[Entry]> {
+        self.entries.chunk_by(|a, b| a.chain == b.chain)
+    }
+
+    /// Whether a group can be stuck.
+    fn has_long_chain(&self) -> bool {
+        self.chains().any(|chain| chain.len() >= STUCK as usize)
+    }
+
+    /// Whether a group is stuck.
+    pub(crate) fn has_stuck_groups(&self, shape: &Shape) -> bool {
+        let base = shape.cut(self.capacity).base;
+        self.chains().any(|chain| {
+            chain.len() >= STUCK as usize
+                && chain.iter().any(|e| e.cut(base).is_group_in(chain))
+        })
+    }
+
+    /// Whether the group of a key is stuck.
+    fn is_stuck(&self, shape: &Shape, chain: u32, fraction: u64) -> bool {
+        let known = shape.cut(self.capacity).base;
+        let group = Entry { chain, prefix: fraction, known };
+        group.is_group_in(&self.entries)
+    }
+
+    /// Cuts the entries of stuck groups to the bits in which they agree, and
+    /// keeps [`STUCK`] of each group. Other widths cannot divide it then.
+    fn hold_groups(&mut self, shape: &Shape) {
+        if !self.has_long_chain() {
+            return;
+        }
+        let base = shape.cut(self.capacity).base;
+        let mut held = Vec::new();
+        for chain in self.chains() {
+            let first = held.len();
+            for &entry in chain {
+                let group = entry.cut(base);
+                match group.is_group_in(chain) {
+                    false => held.push(entry),
+                    true if group.is_group_in(&held[first..]) => {}
+                    true => held.push(group),
+                }
+            }
+        }
+        self.entries = held;
     }
 
     /// Whether every entry has the bits of its slot.

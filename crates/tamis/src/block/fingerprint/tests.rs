@@ -17,7 +17,7 @@ use super::fast::{
 };
 use super::layout::{Cut, Form, HeadLayout, Shape};
 use super::ops::{Ops, Tail, TailTables};
-use super::reference::{Contents, DecodedBlock, Entry, lookup};
+use super::reference::{Contents, DecodedBlock, Entry, Removal, lookup};
 use crate::arch::Scalar;
 use crate::block::Verdict;
 
@@ -185,12 +185,17 @@ fn written(shape: &Shape, state: &DecodedBlock) -> Vec<u8> {
 }
 
 /// The verdict that the fast block must give.
-fn expected(state: &DecodedBlock, chain: u32, fraction: u64) -> Verdict {
+fn expected(
+    shape: &Shape,
+    state: &DecodedBlock,
+    chain: u32,
+    fraction: u64,
+) -> Verdict {
     match state {
         DecodedBlock::Holding(contents) if contents.has_spilled(chain) => {
             Verdict::Continue
         }
-        _ => match state.count(chain, fraction) {
+        _ => match state.count(shape, chain, fraction) {
             Some(0) => Verdict::Absent,
             _ => Verdict::Maybe,
         },
@@ -211,7 +216,7 @@ fn same_reference(shape: Shape, seed: u64, items: u32) {
             let fraction = near(&decoded, &mut random);
             assert_eq!(
                 lookup(&shape, &block, chain, fraction),
-                expected(&decoded, chain, fraction),
+                expected(&shape, &decoded, chain, fraction),
             );
         }
     }
@@ -271,7 +276,7 @@ fn same_fast(
                 chain = some(item + probe, chain);
             }
             let fraction = near(&state, &mut random);
-            let verdict = expected(&state, chain, fraction);
+            let verdict = expected(&shape, &state, chain, fraction);
             assert_eq!(
                 fast.look(&block, chain, fraction),
                 verdict,

@@ -313,7 +313,7 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             choices.clone().map(move |choice| self.engine.place(hash, choice))
         });
         Ok(super::in_place::Changed {
-            keys: hashes.len() as u64,
+            result: (),
             items: tally.items(),
             geometry: self.shape().encode(&tally),
             touched: touched.collect(),
@@ -609,6 +609,7 @@ impl<D: AsRef<[u8]>> Filter for Balanced<D> {
                 .unwrap_or(1.0),
             reads_miss,
             saturated_blocks: 0,
+            stuck_keys: 0,
             over_design: items > design_items,
         }
     }

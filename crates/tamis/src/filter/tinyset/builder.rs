@@ -58,17 +58,16 @@ impl Builder<TinySet> {
     /// Allows [`TinySet::remove`], for 0.5 % more memory. Every insertion is
     /// stored, repeats too, so that each can be taken back.
     ///
-    /// About 450 insertions of one key saturate its block, and removals do
-    /// not undo that: for hot keys, insert only those that
-    /// [`contains`](TinySet::contains) denies.
+    /// From 16 insertions on a key stays, whatever is removed; see
+    /// [`Removal::Stuck`](crate::Removal::Stuck).
     ///
     /// ```
-    /// use tamis::TinySet;
+    /// use tamis::{Removal, TinySet};
     /// let mut filter =
     ///     TinySet::builder().items(9).fpr(0.01).removable().build()?;
     /// filter.insert("apple");
-    /// assert!(filter.remove("apple")?);
-    /// assert!(!filter.remove("apple")?);
+    /// assert_eq!(filter.remove("apple")?, Removal::Removed);
+    /// assert_eq!(filter.remove("apple")?, Removal::Absent);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
@@ -79,7 +78,7 @@ impl Builder<TinySet> {
         })
     }
 
-    /// Stores a key again when it is inserted again, for
+    /// Stores a key again when it is inserted again, up to 16 times, for
     /// [`TinySet::count`].
     ///
     /// ```

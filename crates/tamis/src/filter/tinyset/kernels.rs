@@ -689,7 +689,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Update
 }
 
 /// Inserts a key by decoding its block. Returns `true` if it certainly was
-/// absent, or if `repeats` requires no lookup.
+/// absent.
 #[cold]
 #[inline(never)]
 fn insert_decoded(
@@ -701,54 +701,74 @@ fn insert_decoded(
     let TinySetCore { geometry, .. } = core;
     let BlocksMut { first, bytes } = store;
     let (block, fraction) = address(hash, geometry.blocks);
-    let chain = geometry.shape.chain(hash);
-    let place = geometry.place(block - first);
     let shape = &geometry.shape;
+    let entry = Entry::new(shape.chain(hash), fraction);
+    let place = geometry.place(block - first);
     let decoded =
         DecodedBlock::read_or_saturated(shape, &bytes[place.clone()]);
     let has_spilled = match &decoded {
-        DecodedBlock::Holding(contents) => contents.has_spilled(chain),
+        DecodedBlock::Holding(contents) => contents.has_spilled(entry.chain),
         DecodedBlock::Saturated => false,
     };
-    let new = repeats == RepeatPolicy::Store
-        || match has_spilled {
-            false => decoded.count(chain, fraction) == Some(0),
-            // Structures of two levels are never filled in ranges.
-            true => {
-                SecondLevel { core, data: bytes }.lookup(hash)
-                    == Verdict::Absent
-            }
-        };
-    if !new && repeats == RepeatPolicy::Skip {
-        return false;
+    if has_spilled {
+        return insert_second(geometry, bytes, block, entry, repeats);
     }
-    let entry = Entry::new(chain, fraction);
-    let (cap, mut contents) = match (shape.form, decoded) {
-        (Form::Capped(cap), DecodedBlock::Holding(contents)) => {
-            (cap, contents)
+    let (new, stored) = judge(shape, &decoded, entry, repeats);
+    if !stored {
+        return new;
+    }
+    match (shape.form, decoded) {
+        (Form::Capped(cap), DecodedBlock::Holding(mut contents)) => {
+            let spilled = contents.insert_below(entry, cap);
+            contents.settle(shape).write(shape, &mut bytes[place]);
+            let repeats = RepeatPolicy::Store;
+            for entry in spilled {
+                insert_second(geometry, bytes, block, entry, repeats);
+            }
         }
         (_, decoded) => {
             decoded.insert(shape, entry).write(shape, &mut bytes[place]);
-            return new;
         }
-    };
-    let spilled = match has_spilled {
-        true => alloc::vec![entry],
-        false => {
-            let spilled = contents.insert_below(entry, cap);
-            contents.settle(shape).write(shape, &mut bytes[place]);
-            spilled
-        }
-    };
-    let shape = geometry.second_shape();
-    for entry in spilled {
-        let (block, chain) = geometry.second_address(block, entry.chain);
-        let bytes = &mut bytes[geometry.place(block)];
-        DecodedBlock::read_or_saturated(&shape, bytes)
-            .insert(&shape, Entry { chain, ..entry })
-            .write(&shape, bytes);
     }
     new
+}
+
+/// Inserts an entry of a chain that has spilled from `block` into the second
+/// level. Structures of two levels are never filled in ranges.
+fn insert_second(
+    geometry: &TinySetGeometry,
+    bytes: &mut [u8],
+    block: u64,
+    entry: Entry,
+    repeats: RepeatPolicy,
+) -> bool {
+    let shape = geometry.second_shape();
+    let (block, chain) = geometry.second_address(block, entry.chain);
+    let entry = Entry { chain, ..entry };
+    let bytes = &mut bytes[geometry.place(block)];
+    let decoded = DecodedBlock::read_or_saturated(&shape, bytes);
+    let (new, stored) = judge(&shape, &decoded, entry, repeats);
+    if stored {
+        decoded.insert(&shape, entry).write(&shape, bytes);
+    }
+    new
+}
+
+/// Whether a block certainly lacks the key of an entry, and whether it is to
+/// store the entry.
+fn judge(
+    shape: &Shape,
+    decoded: &DecodedBlock,
+    entry: Entry,
+    repeats: RepeatPolicy,
+) -> (bool, bool) {
+    let copies = decoded.count(shape, entry.chain, entry.prefix);
+    let new = copies == Some(0);
+    let stored = match repeats {
+        RepeatPolicy::Skip => new,
+        _ => !decoded.refuses(shape, entry.chain, entry.prefix),
+    };
+    (new, stored)
 }
 
 /// The kernel of shapes without a fast block: custom chains, block sizes or

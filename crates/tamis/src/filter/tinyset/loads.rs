@@ -26,6 +26,7 @@ use crate::filter::{Parameter, Parameters};
 pub struct LoadHistogram {
     blocks: Vec<u64>,
     saturated: u64,
+    stuck: u64,
     items: u64,
     /// Of them in the second level.
     second: u64,
@@ -118,6 +119,11 @@ impl LoadHistogram {
         self.expected_fpr
     }
 
+    /// Stuck groups of entries.
+    pub(super) fn stuck(&self) -> u64 {
+        self.stuck
+    }
+
     pub(super) fn reads_hit(&self) -> f64 {
         1.0 + self.second as f64 / self.items.max(1) as f64
     }
@@ -188,7 +194,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let chains = geometry.shape.block.chains;
         let bytes = |block| &self.blocks()[geometry.place(block)];
         let mut blocks = vec![0];
-        let (mut saturated, mut items) = (0, [0; 2]);
+        let (mut saturated, mut stuck, mut items) = (0, 0, [0; 2]);
         let mut pools = Pools::default();
         // Of the blocks of the first level, and of chains in the second.
         let (mut rates, mut shares, mut moved) = (0.0, 0.0, 0);
@@ -199,11 +205,18 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             if !second {
                 rates += load.rate(shape);
             }
-            let BlockLoad::Holding { slots, base, union, spilled_from } = load
+            let BlockLoad::Holding {
+                slots,
+                base,
+                union,
+                stuck: groups,
+                spilled_from,
+            } = load
             else {
                 saturated += 1;
                 continue;
             };
+            stuck += u64::from(groups);
             let level = usize::from(second);
             pools.add(level, (base, spilled_from), slots, union);
             let slots = slots as usize;
@@ -223,6 +236,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         LoadHistogram {
             blocks,
             saturated,
+            stuck,
             items: items[0] + items[1],
             second: items[1],
             expected_fpr: (rates / first + shares / all_chains).min(1.0),

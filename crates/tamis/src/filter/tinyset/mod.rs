@@ -26,7 +26,7 @@ use super::{
     unsupported,
 };
 use crate::arch::{Hint as _, L1};
-use crate::block::fingerprint::{DecodedBlock, Form, Shape};
+use crate::block::fingerprint::{DecodedBlock, Form, Removal, Shape};
 use crate::error::{Error, Result};
 use crate::format::{Counts, Image, ImageHeader, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
@@ -51,8 +51,8 @@ use crate::placement::address;
 ///
 /// **It cannot promise**: room for every key. A 64-byte line holds 448 keys;
 /// one more saturates it. A saturated line answers "maybe" to every key, is
-/// counted in [`Stats::saturated_blocks`] and does not recover by removals.
-/// No inserted key is ever lost.
+/// counted in [`Stats::saturated_blocks`] and recovers only when the filter
+/// becomes empty or is [rebuilt](Self::rebuilt). No inserted key is ever lost.
 ///
 /// Without [`repeats`](Builder::repeats) a key that already gets the answer
 /// "maybe" is not stored again. (Merging stores such keys of the other set:
@@ -73,7 +73,9 @@ use crate::placement::address;
 ///
 /// A [`removable`](Builder::removable) filter counts every insertion and
 /// takes one back with each [`remove`](Self::remove), as long as only keys
-/// are removed that are in it. Fingerprints do not grow back: after a share
+/// are removed that are in it. A hot key takes the room of 16: from 16 copies
+/// on a fingerprint *sticks*, later copies are not stored and removals do not
+/// take it out ([`Stats::stuck_keys`]). Fingerprints do not grow back: after a share
 /// of the keys has been replaced by others, oldest first, the rate is
 ///
 /// | replaced | none | 50 % | 100 % | 1000 % |
@@ -89,6 +91,9 @@ pub struct TinySet<D = Owned> {
     core: TinySetCore,
     fns: TinySetFns<D>,
     envelope: Envelope<D>,
+    /// Whether blocks may keep entries of keys that were removed: an upper
+    /// bound, so that clearing the filter costs no more than the removals.
+    residue: bool,
 }
 
 filter_methods!(TinySet, "TinySet::builder().items(100).fpr(0.01)");
@@ -120,7 +125,7 @@ impl TinySet {
     fn owned(geometry: TinySetGeometry, envelope: Envelope) -> Self {
         let core = TinySetCore::new(geometry);
         let fns = kernels::select::<_, WholeBuffer>(&core);
-        Self { core, fns, envelope }
+        Self { core, fns, envelope, residue: true }
     }
 
     /// An empty filter with the hash function and the metadata of this one.
@@ -181,7 +186,7 @@ impl TinySet {
             });
             return;
         }
-        let Self { core, fns, envelope } = self;
+        let Self { core, fns, envelope, .. } = self;
         let blocks = kernels::ParallelTinySet { core, fns };
         let bytes = envelope.data.as_mut();
         let inserted =
@@ -200,6 +205,7 @@ impl<'a> TinySet<&'a [u8]> {
             core: self.core,
             fns: self.fns,
             envelope: self.envelope.rebound(data),
+            residue: true,
         }
     }
 }
@@ -212,7 +218,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let (envelope, _) = Envelope::view(header, data, sections)?;
         let core = TinySetCore::new(geometry);
         let fns = kernels::select::<_, AfterHeader>(&core);
-        Ok(Self { core, fns, envelope })
+        Ok(Self { core, fns, envelope, residue: true })
     }
 
     pub(super) fn envelope(&self) -> &Envelope<D> {
@@ -308,16 +314,17 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             if contents.has_spilled(chain) {
                 let (block, chain) =
                     self.core.geometry.second_address(block, chain);
-                return self.state(block).count(chain, fraction);
+                let shape = self.core.geometry.second_shape();
+                return self.state(block).count(&shape, chain, fraction);
             }
         }
-        state.count(chain, fraction)
+        state.count(&self.core.geometry.shape, chain, fraction)
     }
 
     /// How often a key is stored: in a filter with
     /// [`repeats`](Builder::repeats) at least as often as it was inserted,
-    /// more with the probability of a false positive. `None` if its block
-    /// is saturated.
+    /// more with the probability of a false positive. `None` from 16 copies
+    /// on, which are no longer counted, and if its block is saturated.
     ///
     /// ```
     /// use tamis::TinySet;
@@ -388,7 +395,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         }
         let added = hashes.len() as u64;
         Ok(Changed {
-            keys: added,
+            result: (),
             items: self.envelope.counts.items.saturating_add(added),
             geometry: geometry.encode(),
             touched: touched
@@ -404,21 +411,35 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         &self,
         blocks: &mut [u8],
         hashes: &[u64],
-    ) -> Result<Changed> {
+    ) -> Result<Changed<Vec<Removal>>> {
         let geometry = &self.core.geometry;
         must_be_removable(geometry)?;
-        let removed = hashes
+        let mut touched: Vec<_> = hashes
             .iter()
-            .filter(|&&hash| remove_one(geometry, blocks, hash))
-            .count() as u64;
-        let places = hashes
-            .iter()
-            .map(|&hash| geometry.place(address(hash, geometry.blocks).0));
+            .map(|&hash| geometry.place(address(hash, geometry.blocks).0))
+            .collect();
+        let (mut items, mut residue) = (self.envelope.counts.items, true);
+        let mut removals = Vec::with_capacity(hashes.len());
+        for &hash in hashes {
+            let removal = remove_one(geometry, blocks, hash);
+            removals.push(removal);
+            if empties(removal, &mut items, &mut residue) {
+                residue = false;
+                let places = (0..geometry.blocks).map(|at| geometry.place(at));
+                for place in places {
+                    let block = &mut blocks[place.clone()];
+                    if block.iter().any(|&byte| byte != 0) {
+                        block.fill(0);
+                        touched.push(place);
+                    }
+                }
+            }
+        }
         Ok(Changed {
-            keys: removed,
-            items: self.envelope.counts.items.saturating_sub(removed),
+            result: removals,
+            items,
             geometry: geometry.encode(),
-            touched: places.collect(),
+            touched,
         })
     }
 
@@ -527,7 +548,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         &'a self,
         shape: &'a Shape,
     ) -> impl Iterator<Item = DecodedBlock> + 'a {
-        self.states().flat_map(|state| state.split(shape))
+        let once = !self.core.geometry.repeats;
+        self.states().flat_map(move |state| state.split(shape, once))
     }
 }
 
@@ -607,6 +629,7 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             reads_hit: loads.reads_hit(),
             reads_miss: loads.reads_miss(),
             saturated_blocks: loads.saturated(),
+            stuck_keys: if repeats { loads.stuck() } else { 0 },
             over_design: loads.saturated() > 0
                 || items > design_items && load > design_items,
         }
@@ -614,7 +637,8 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
 
     fn verify(&self) -> Result<()> {
         self.envelope.verify()?;
-        let (mut stored, mut saturated) = (0, false);
+        // Whether copies of keys are counted that are not stored.
+        let (mut stored, mut uncounted) = (0, false);
         let mut canonical = alloc::vec![0; self.core.geometry.shape.bytes()];
         for block in 0..self.block_count() {
             let bytes = &self.blocks()[self.core.geometry.place(block)];
@@ -629,8 +653,9 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             match state {
                 DecodedBlock::Holding(contents) => {
                     stored += contents.entries.len();
+                    uncounted |= contents.has_stuck_groups(&shape);
                 }
-                DecodedBlock::Saturated => saturated = true,
+                DecodedBlock::Saturated => uncounted = true,
             }
         }
         // Growing stores an entry of no bits twice, in filters that were
@@ -642,12 +667,12 @@ impl<D: AsRef<[u8]>> Filter for TinySet<D> {
             ));
         }
         let fewer = (stored as u64) < self.len();
-        if fewer && self.core.geometry.repeats && !saturated {
+        if fewer && self.core.geometry.repeats && !uncounted {
             return Err(Error::Inconsistent(
                 "less is stored than there are keys counted",
             ));
         }
-        if !self.is_empty() && stored == 0 && !saturated {
+        if !self.is_empty() && stored == 0 && !uncounted {
             return Err(Error::Inconsistent(
                 "keys are counted, none is stored",
             ));
@@ -671,13 +696,13 @@ impl TinySet {
 impl FilterMut for TinySet {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        let Self { core, fns, envelope } = self;
+        let Self { core, fns, envelope, .. } = self;
         envelope.add_items(1);
         fns.insert(core, envelope.data.as_mut(), hash)
     }
 
     fn insert_hash_batch(&mut self, hashes: &[u64]) {
-        let Self { core, fns, envelope } = self;
+        let Self { core, fns, envelope, .. } = self;
         envelope.add_items(hashes.len() as u64);
         let bytes = envelope.data.as_mut();
         let store = BlocksMut { first: 0, bytes };
@@ -686,12 +711,16 @@ impl FilterMut for TinySet {
 
     fn clear(&mut self) {
         self.envelope.clear();
+        self.residue = false;
     }
 }
 
 impl TinySet {
-    /// Removes one occurrence of `key`; `false` if it certainly was not
-    /// there, and then nothing changes.
+    /// Removes one occurrence of `key`.
+    ///
+    /// From 16 copies on a fingerprint sticks: removals no longer take it out
+    /// ([`Removal::Stuck`]), so that no key is lost. When [`len`](Self::len)
+    /// becomes 0, every block is cleared, the saturated ones too.
     ///
     /// Removing a key that was never inserted may remove the entry of
     /// another key, which is then lost.
@@ -702,16 +731,16 @@ impl TinySet {
     /// [`removable`](Builder::removable).
     ///
     /// ```
-    /// use tamis::TinySet;
+    /// use tamis::{Removal, TinySet};
     ///
     /// let mut filter =
     ///     TinySet::builder().items(100).fpr(0.001).removable().build()?;
     /// filter.insert("apple");
-    /// assert!(filter.remove("apple")?);
-    /// assert!(!filter.remove("apple")?);
+    /// assert_eq!(filter.remove("apple")?, Removal::Removed);
+    /// assert_eq!(filter.remove("apple")?, Removal::Absent);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<Removal> {
         self.remove_hash(self.hasher().hash(key))
     }
 
@@ -727,15 +756,15 @@ impl TinySet {
     /// assert!(filter.remove_hash(1 << 60).is_err(), "not removable");
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove_hash(&mut self, hash: u64) -> Result<bool> {
-        let Self { core, envelope, .. } = self;
+    pub fn remove_hash(&mut self, hash: u64) -> Result<Removal> {
+        let Self { core, envelope, residue, .. } = self;
         must_be_removable(&core.geometry)?;
-        let found = remove_one(&core.geometry, envelope.data.as_mut(), hash);
-        if found {
-            let counts = &mut envelope.counts;
-            counts.items = counts.items.saturating_sub(1);
+        let bytes = envelope.data.as_mut();
+        let removal = remove_one(&core.geometry, bytes, hash);
+        if empties(removal, &mut envelope.counts.items, residue) {
+            self.clear();
         }
-        Ok(found)
+        Ok(removal)
     }
 
     /// Adds all keys of `other`, without the keys.
@@ -769,6 +798,7 @@ impl TinySet {
             merged.write(&shape, &mut self.envelope.data.as_mut()[place]);
         }
         self.envelope.add_items(other.len());
+        self.residue = true;
         Ok(())
     }
 
@@ -873,21 +903,32 @@ fn must_be_removable(geometry: &TinySetGeometry) -> Result<()> {
     }
 }
 
-/// Removes one occurrence of a key; `false` if it was certainly absent.
+/// Removes one occurrence of a key.
 fn remove_one(
     geometry: &TinySetGeometry,
     blocks: &mut [u8],
     hash: u64,
-) -> bool {
+) -> Removal {
     let shape = &geometry.shape;
     let (block, fraction) = address(hash, geometry.blocks);
     let bytes = &mut blocks[geometry.place(block)];
     let mut state = DecodedBlock::read_or_saturated(shape, bytes);
-    let found = state.remove(shape, shape.chain(hash), fraction);
-    if found {
+    let removal = state.remove(shape, shape.chain(hash), fraction);
+    if removal == Removal::Removed {
         state.write(shape, bytes);
     }
-    found
+    removal
+}
+
+/// Counts a removal. Returns `true` if no key is left, and blocks may keep
+/// entries nevertheless.
+fn empties(removal: Removal, items: &mut u64, residue: &mut bool) -> bool {
+    if removal == Removal::Absent {
+        return false;
+    }
+    *items = items.saturating_sub(1);
+    *residue |= removal == Removal::Stuck;
+    *items == 0 && *residue
 }
 
 impl<D: AsRef<[u8]>> Persist for TinySet<D> {

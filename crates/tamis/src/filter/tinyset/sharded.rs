@@ -43,7 +43,7 @@ pub struct Sharded {
 impl Sharded {
     fn new(filter: TinySet) -> Self {
         let blocks = filter.block_count();
-        let TinySet { core, fns, envelope } = filter;
+        let TinySet { core, fns, envelope, .. } = filter;
         let geometry = core.geometry;
         let per_shard = match geometry.second {
             0 => blocks.div_ceil(SHARDS),

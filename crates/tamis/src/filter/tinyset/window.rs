@@ -451,6 +451,7 @@ impl Filter for Window {
                 + old.items as f64 / items.max(1) as f64,
             reads_miss: young.reads_miss + old.reads_miss,
             saturated_blocks: young.saturated_blocks + old.saturated_blocks,
+            stuck_keys: young.stuck_keys + old.stuck_keys,
             over_design: young.over_design || old.over_design,
             kind: young.kind,
         }

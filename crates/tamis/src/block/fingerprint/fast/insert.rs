@@ -15,7 +15,7 @@ use super::lookup::LookupWide;
 use super::{ENTRIES, FastBlock, FormSpec, HeadSpec, top, word};
 use crate::arch::WithToken;
 use crate::block::Verdict;
-use crate::block::fingerprint::layout::{Cut, head_bits};
+use crate::block::fingerprint::layout::{Cut, STUCK, head_bits};
 use crate::block::fingerprint::ops::{
     LINE, LaneOffsets, NewEntry, NewHead, Ops, lane_offset,
 };
@@ -319,7 +319,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             return Self::insert_first(block, cut, chain, fraction);
         }
         let key = Self::key(chain, fraction);
-        let (flag, old, start, verdict) = if let Some(chains) =
+        let (decode, old, start, verdict) = if let Some(chains) =
             self.find(token, block, index, Self::WORD)
         {
             // The start of the chain, or the slot where it would start.
@@ -340,19 +340,25 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
                 None => token.call_outlined(LookupWide(self, block, key)),
             };
             let start = marks.trailing_zeros() - padding;
-            (chains.flag || chains.worn, chains.capacity, start, verdict)
+            let long = span >> (STUCK - 1) & span != 0;
+            let decode = chains.flag || chains.worn || long;
+            (decode, chains.capacity, start, verdict)
         } else if let Some(wide) = self.find_wide(token, block, index, chain) {
             let verdict = match repeats {
                 RepeatPolicy::Store => Verdict::Absent,
                 _ => token.call_outlined(LookupWide(self, block, key)),
             };
-            (wide.flag || wide.worn, wide.capacity, wide.start, verdict)
+            let long = wide.span >> (STUCK - 1) & wide.span != 0;
+            let decode = wide.flag || wide.worn || long;
+            (decode, wide.capacity, wide.start, verdict)
         } else {
             return InsertOutcome::NeedsDecoding;
         };
         let capacity = old + 1;
-        // Blocks with free slots and blocks that spill chains are decoded.
-        if flag || capacity > self.tables.most && !self.is_headless(capacity) {
+        // Blocks with free slots, blocks that spill chains, and chains that can
+        // have a stuck group.
+        if decode || capacity > self.tables.most && !self.is_headless(capacity)
+        {
             return InsertOutcome::NeedsDecoding;
         }
         let outcome = match verdict {

@@ -1,6 +1,8 @@
 //! Everything that can happen to a block, in any order, beside a list that
 //! remembers every key.
 
+use alloc::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -19,6 +21,8 @@ fn key() -> impl Strategy<Value = Key> {
 enum Op {
     Insert(Key),
     InsertMany(u64, u16),
+    /// A key as often as this; then this many of its copies leave.
+    InsertCopies(Key, u16, u16),
     /// The key at this place of the list.
     Remove(usize),
     RemoveMany(u64, u16),
@@ -33,6 +37,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => key().prop_map(Op::Insert),
         3 => (any::<u64>(), 0u16..60).prop_map(|(s, n)| Op::InsertMany(s, n)),
+        3 => (key(), 1u16..80, 0u16..80)
+            .prop_map(|(key, n, out)| Op::InsertCopies(key, n, out)),
         8 => any::<usize>().prop_map(Op::Remove),
         2 => (any::<u64>(), 0u16..60).prop_map(|(s, n)| Op::RemoveMany(s, n)),
         1 => (any::<u64>(), 0u16..90).prop_map(|(s, n)| Op::Merge(s, n)),
@@ -114,13 +120,24 @@ impl Beside {
 
     /// Inserts by the fast path, if any, and compares with the reference.
     fn insert(&mut self, chain: u32, fraction: u64) {
-        if self.once && self.state.count(chain, fraction) != Some(0) {
+        let count = self.state.count(&self.shape, chain, fraction);
+        if self.once && count != Some(0) {
             self.keys.push((chain, fraction));
             return;
         }
         let mut quick = self.bytes.clone();
         let insertion = fast(self.shape)
             .map(|fast| fast.insert(&mut quick, chain, fraction));
+        if self.state.refuses(&self.shape, chain, fraction) {
+            // Stuck or saturated.
+            let stored = insertion.is_some_and(|insertion| {
+                insertion != InsertOutcome::NeedsDecoding
+            });
+            assert!(!stored);
+            assert_eq!(quick, self.bytes);
+            self.keys.push((chain, fraction));
+            return;
+        }
         let entry = Entry::new(chain, fraction);
         let state =
             core::mem::replace(&mut self.state, DecodedBlock::Saturated);
@@ -159,7 +176,17 @@ impl Beside {
             return;
         }
         let (chain, fraction) = self.keys.swap_remove(at % self.keys.len());
-        assert!(self.state.remove(&self.shape, chain, fraction), "lost");
+        self.remove_copy(chain, fraction);
+    }
+
+    fn remove_copy(&mut self, chain: u32, fraction: u64) {
+        let stuck = self.state.count(&self.shape, chain, fraction).is_none();
+        let before = self.state.clone();
+        match self.state.remove(&self.shape, chain, fraction) {
+            Removal::Removed => assert!(!stuck),
+            Removal::Stuck => assert!(stuck && self.state == before),
+            Removal::Absent => panic!("lost"),
+        }
         self.write();
     }
 
@@ -171,6 +198,21 @@ impl Beside {
                 self.insert(self.shape.chain(chain.into()), fraction);
             }
             Op::InsertMany(seed, count) => self.insert_many(seed, count),
+            Op::InsertCopies((chain, fraction), inserted, removed) => {
+                let chain = self.shape.chain(chain.into());
+                for _ in 0..inserted {
+                    self.insert(chain, fraction);
+                }
+                if self.shape.form != Form::Elastic || self.once {
+                    return;
+                }
+                for _ in 0..removed.min(inserted) {
+                    let key = (chain, fraction);
+                    let at = self.keys.iter().rposition(|&it| it == key);
+                    self.keys.swap_remove(at.expect("just inserted"));
+                    self.remove_copy(chain, fraction);
+                }
+            }
             Op::Remove(at) => self.remove(at),
             Op::RemoveMany(seed, count) => {
                 let mut random = Random(seed);
@@ -204,7 +246,7 @@ impl Beside {
             }
             Op::Split(right) => {
                 self.shape = self.shape.with_form(Form::Elastic);
-                let [left, other] = state.split(&self.shape);
+                let [left, other] = state.split(&self.shape, self.once);
                 self.state = if right { other } else { left };
                 self.keys
                     .retain(|&(_, fraction)| (fraction >> 63 == 1) == right);
@@ -237,7 +279,9 @@ impl Beside {
         assert_eq!(&written(shape, &read), bytes);
         check_summary(shape, &read, bytes);
         for &(chain, fraction) in keys {
-            let stored = state.count(chain, fraction);
+            let reference = lookup(shape, bytes, chain, fraction);
+            assert_eq!(reference, Verdict::Maybe);
+            let stored = state.count(shape, chain, fraction);
             let inserted =
                 keys.iter().filter(|&&key| key == (chain, fraction)).count();
             let least = if self.once { 1 } else { inserted as u64 };
@@ -253,7 +297,7 @@ impl Beside {
                 let fraction = near(state, random);
                 assert_eq!(
                     fast.look(bytes, chain, fraction),
-                    expected(state, chain, fraction)
+                    expected(shape, state, chain, fraction)
                 );
             }
         }
@@ -263,7 +307,8 @@ impl Beside {
 /// The count without taking apart, and what follows from it.
 fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     let summary = BlockLoad::of(shape, bytes);
-    let BlockLoad::Holding { slots, base, union, spilled_from } = summary
+    let BlockLoad::Holding { slots, base, union, stuck, spilled_from } =
+        summary
     else {
         assert_eq!(*state, DecodedBlock::Saturated);
         assert_eq!(summary.rate(shape), 1.0);
@@ -278,12 +323,24 @@ fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
         assert_eq!(contents.has_spilled(chain), chain >= spilled_from);
     }
     assert_eq!(union, disjoint(contents, base));
+    assert_eq!(stuck, stuck_groups(contents, base));
+    assert_eq!(stuck > 0, contents.has_stuck_groups(shape));
     assert_eq!(summary.rate(shape), state.rate(shape));
     let shares = (0..shape.block.chains)
         .map(|chain| chain_share(shape, bytes, chain))
         .sum::<f64>();
     let rate = shares / f64::from(shape.block.chains);
     assert!((rate - state.rate(shape)).abs() < 1e-12);
+}
+
+/// Groups of 16 entries or more that agree in `base` bits.
+fn stuck_groups(contents: &Contents, base: u32) -> u32 {
+    let mut groups = BTreeMap::new();
+    for entry in &contents.entries {
+        let bits = entry.prefix.checked_shr(64 - base).unwrap_or(0);
+        *groups.entry((entry.chain, bits)).or_insert(0) += 1;
+    }
+    groups.into_values().filter(|&entries| entries >= 16).count() as u32
 }
 
 /// The entries that neither a shorter nor an earlier equal one matches.
@@ -380,7 +437,7 @@ proptest! {
         let sound = written(&shape, &state) == bytes;
         for (chain, fraction) in probes {
             let chain = shape.chain(chain.into());
-            let expected = expected(&state, chain, fraction);
+            let expected = expected(&shape, &state, chain, fraction);
             let reference = lookup(&shape, &bytes, chain, fraction);
             prop_assert_eq!(reference, expected);
             if let Some(fast) = fast(shape) {

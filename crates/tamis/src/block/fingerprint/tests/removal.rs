@@ -74,7 +74,8 @@ impl Churn {
         let state = &mut self.blocks[block];
         match self.rule {
             Rule::MostSpecific => {
-                assert!(state.remove(&ELASTIC, chain, fraction), "lost");
+                let removal = state.remove(&ELASTIC, chain, fraction);
+                assert_eq!(removal, Removal::Removed, "lost");
             }
             Rule::FirstFound => remove_first(state, chain, fraction),
         }
