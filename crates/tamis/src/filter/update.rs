@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{AnyFilter, Window, in_place};
+use crate::block::fingerprint::Removal;
 use crate::error::{Error, Result};
 use crate::format::{
     Mapped, Overwrite, Persist as _, WAIT, WriterLock, resolve,
