@@ -7,6 +7,7 @@ mod instructions;
 mod layers;
 mod msrv;
 mod prose;
+mod python;
 mod run;
 mod size;
 mod source;
@@ -21,13 +22,17 @@ cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
   test   all checks of CI: format, wording, layers, lints, tests, fuzz targets,
-         docs, no_std, loom, instruction counts, MSRV
+         docs, no_std, loom, instruction counts, MSRV,
+         the Python package
+  python [PYTEST-ARGUMENTS] the Python package: builds the wheel in a virtual
+         environment, runs its tests, type checks and examples
   slow   tests that need minutes and gigabytes
   bench  [OPTIONS] measure all filters, their peers and the memory's limit;
          --quick takes 5 minutes
   bench  layouts: compare two layouts of the fingerprint block
   bench  window: batched loads with extra instructions between them
   bench  tables [OPTIONS]: multilevel tables with every summary
+  bench  python [OPTIONS]: the Python package beside its peers
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["demo"] => demo::demo(),
         ["test"] => test(),
+        ["python", ref arguments @ ..] => python::python(arguments),
         ["slow"] => slow(),
         ["bench", ref options @ ..] => bench(options),
         ["instructions"] | ["instructions", "--check"] => {
@@ -107,7 +113,8 @@ fn test() -> Result {
         .run()?;
     loom()?;
     instructions::instructions(Action::Check)?;
-    msrv::msrv()
+    msrv::msrv()?;
+    python::python(&[])
 }
 
 fn slow() -> Result {
@@ -135,6 +142,9 @@ fn slow() -> Result {
 }
 
 fn bench(options: &[&str]) -> Result {
+    if let ["python", options @ ..] = options {
+        return python::bench(options);
+    }
     step("compiling the benchmark with its peers");
     Cargo::new("build --release --manifest-path bench/Cargo.toml").run()?;
     step("measuring");

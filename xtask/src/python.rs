@@ -1,0 +1,133 @@
+//! The Python package: its environment, its wheel and its tests.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Cargo, Result, root, run, step};
+
+/// Packages of the tests, with their versions.
+const REQUIREMENTS: &str = "python/requirements-test.txt";
+
+/// Builds the wheel in a virtual environment and runs its tests. `tests` are
+/// the arguments of pytest.
+pub(crate) fn python(tests: &[&str]) -> Result {
+    step("Python environment");
+    let environment = Environment::new()?;
+    step("Python wheel");
+    environment.install_wheel()?;
+    // The profile of the tests, in which `cargo test` has compiled it.
+    Cargo::new("build --quiet -p tamis-cli --profile test").run()?;
+    step("Python tests");
+    let mut pytest = environment.program("python");
+    pytest
+        .args(["-m", "pytest", "-q"])
+        .args(tests)
+        .env("TAMIS_BIN", root().join("target/debug/tamis"));
+    run(pytest)?;
+    step("Python types and format");
+    for words in [
+        "mypy",
+        "pyright --warnings",
+        "ruff check tamis tests bench",
+        "ruff format --check tamis tests bench",
+    ] {
+        let mut words = words.split_whitespace();
+        let mut check = environment.program(words.next().unwrap_or_default());
+        check.args(words);
+        run(check)?;
+    }
+    Ok(())
+}
+
+/// Runs the benchmark of the package.
+pub(crate) fn bench(options: &[&str]) -> Result {
+    step("Python wheel");
+    let environment = Environment::new()?;
+    environment.install_wheel()?;
+    step("rate of the Rust library");
+    Cargo::new("build --release -p tamis --example column_rate").run()?;
+    step("measuring");
+    let mut bench = environment.program("python");
+    bench
+        .arg("bench/run.py")
+        .args(options)
+        .env("TAMIS_RUST", root().join("target/release/examples/column_rate"));
+    run(bench)
+}
+
+/// A virtual environment with the packages of the tests.
+struct Environment {
+    place: PathBuf,
+}
+
+impl Environment {
+    /// Creates it, or again if the list of packages has changed.
+    fn new() -> Result<Self> {
+        let place = root().join("target/python-env");
+        let stamp = place.join("requirements-test.txt");
+        let wanted = read(&root().join(REQUIREMENTS))?;
+        let environment = Self { place };
+        if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(environment);
+        }
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv", "--clear"]).arg(&environment.place);
+        run(venv)?;
+        let mut install = environment.program("python");
+        install
+            .args(["-m", "pip", "install", "--quiet", "--no-deps"])
+            .args(["--disable-pip-version-check", "-r"])
+            .arg(root().join(REQUIREMENTS));
+        run(install)?;
+        fs::write(&stamp, wanted).map_err(|error| error.to_string())?;
+        Ok(environment)
+    }
+
+    /// A program of the environment, run in `python/`.
+    fn program(&self, name: &str) -> Command {
+        let bin = self.place.join("bin");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(bin.clone())
+            .chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(paths).unwrap_or(path);
+        let mut command = Command::new(bin.join(name));
+        command
+            .current_dir(root().join("python"))
+            .env("PATH", path)
+            .env("VIRTUAL_ENV", &self.place)
+            .env_remove("PYTHONPATH");
+        command
+    }
+
+    fn install_wheel(&self) -> Result {
+        let wheels = root().join("target/wheels");
+        // Of other versions, perhaps.
+        let _ = fs::remove_dir_all(&wheels);
+        let mut build = self.program("maturin");
+        build
+            .args(["build", "--quiet", "--release", "--locked", "--out"])
+            .arg(&wheels)
+            .env("CARGO_TARGET_DIR", root().join("target/python"));
+        run(build)?;
+        let entries =
+            fs::read_dir(&wheels).map_err(|error| error.to_string())?;
+        let wheel = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension() == Some(OsStr::new("whl")))
+            .ok_or("maturin built no wheel")?;
+        let mut install = self.program("python");
+        install
+            .args(["-m", "pip", "install", "--quiet", "--no-deps"])
+            .args(["--disable-pip-version-check", "--force-reinstall"])
+            .arg(wheel);
+        run(install)
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path)
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
