@@ -89,8 +89,8 @@ impl Environment {
     fn program(&self, name: &str) -> Command {
         let bin = self.place.join("bin");
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(bin.clone())
-            .chain(std::env::split_paths(&path));
+        let paths =
+            std::iter::once(bin.clone()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(paths).unwrap_or(path);
         let mut command = Command::new(bin.join(name));
         command
