@@ -517,7 +517,8 @@ impl Filter {
     /// Removes one occurrence of a key from a `TinySet` built with
     /// `removable=True`; `False` if it certainly was not in the filter.
     /// Remove only keys that were added: another key may share the
-    /// fingerprint.
+    /// fingerprint. A key that was added 16 times or more, without a removal
+    /// between, stays in the filter.
     ///
     /// >>> import tamis
     /// >>> f = tamis.TinySet(items=10, fpr=0.001, removable=True)
@@ -532,7 +533,8 @@ impl Filter {
             let record = state.record;
             record.admit_value(value)?;
             let hash = value.hash(&self.hasher);
-            Ok(state.change(record)?.remove_hash(hash)?)
+            let removal = state.change(record)?.remove_hash(hash)?;
+            Ok(removal != tamis::Removal::Absent)
         });
         Ok(removed?)
     }

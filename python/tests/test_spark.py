@@ -154,7 +154,7 @@ def test_a_killed_executor_changes_nothing(spark, numbers, tmp_path):
         partition = TaskContext.get().partitionId()
         for batch in batches:
             yield batch
-            for at, name in [(11, "worker"), (57, "executor")]:
+            for at, name in [(11, "worker"), (23, "executor")]:
                 if partition == at and not os.path.exists(f"{mark}-{name}"):
                     open(f"{mark}-{name}", "x").close()
                     victim = os.getpid()
