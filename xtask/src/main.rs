@@ -2,7 +2,9 @@
 //!
 //! No dependencies, because this is compiled before anything else.
 
+mod debian;
 mod demo;
+mod explorer;
 mod instructions;
 mod layers;
 mod msrv;
@@ -36,6 +38,8 @@ cargo xtask VERB
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
+  explorer [--check]  build the WebAssembly and the page of tamis explore, or
+         check that the committed ones are the build of the sources
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
   loom   check the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }
+        ["explorer"] => explorer::explorer(),
+        ["explorer", "--check"] => explorer::check(),
         ["loom"] => loom(),
         ["msrv"] => msrv::msrv(),
         ["layers"] => layers::layers(),
