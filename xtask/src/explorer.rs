@@ -158,9 +158,8 @@ fn build() -> Result<Option<PathBuf>> {
         "rustc --quiet --locked -p tamis-explorer --release --target {TARGET} \
          --target-dir target/wasm --crate-type cdylib"
     );
-    let cargo = settings
-        .iter()
-        .fold(Cargo::new(&words), |cargo, (name, value)| {
+    let cargo =
+        settings.iter().fold(Cargo::new(&words), |cargo, (name, value)| {
             cargo.env(name, value)
         });
     cargo.run()?;
@@ -171,7 +170,8 @@ fn build() -> Result<Option<PathBuf>> {
 /// Directory of the sources that cargo downloads.
 fn cargo_home() -> Result<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let default =
-        || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    let default = || {
+        std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"))
+    };
     home.or_else(default).ok_or_else(|| "no home directory".into())
 }

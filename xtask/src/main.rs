@@ -2,6 +2,7 @@
 //!
 //! No dependencies, because this is compiled before anything else.
 
+mod browser;
 mod debian;
 mod demo;
 mod explorer;
@@ -38,6 +39,7 @@ cargo xtask VERB
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
+  browser  open the explorer and the report in headless Chromium
   explorer [--check]  build the WebAssembly and the page of tamis explore, or
          check that the committed ones are the build of the sources
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }
+        ["browser"] => browser::browser(),
         ["explorer"] => explorer::explorer(),
         ["explorer", "--check"] => explorer::check(),
         ["loom"] => loom(),
@@ -118,6 +121,7 @@ fn test() -> Result {
     Cargo::new("clippy -p tamis --no-default-features -- -D warnings")
         .run()?;
     loom()?;
+    explorer::check()?;
     instructions::instructions(Action::Check)?;
     msrv::msrv()?;
     python::python(&[])

@@ -55,6 +55,7 @@ enum Verb {
     Info(verb::info::Args),
     Verify(verb::verify::Args),
     Plan(verb::plan::Args),
+    Explore(verb::explore::Args),
     Theory(verb::theory::Args),
     #[cfg(feature = "lab")]
     Lab(verb::lab::Args),
@@ -93,6 +94,7 @@ fn run(verb: Verb) -> failure::Result<Exit> {
         Verb::Info(args) => args.run(),
         Verb::Verify(args) => args.run(),
         Verb::Plan(args) => args.run(),
+        Verb::Explore(args) => args.run(),
         Verb::Theory(args) => args.run(),
         #[cfg(feature = "lab")]
         Verb::Lab(args) => args.run(),

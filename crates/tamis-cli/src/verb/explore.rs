@@ -49,7 +49,14 @@ fn write(path: &Path) -> std::io::Result<()> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // As of any new file: the process's mask applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(directory)?;
     file.write_all(tamis_explorer::page().as_bytes())?;
     file.persist(path)?;
     Ok(())

@@ -4,6 +4,7 @@ pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod completions;
 mod default_kind;
+pub(crate) mod explore;
 pub(crate) mod fold;
 pub(crate) mod grow;
 pub(crate) mod info;

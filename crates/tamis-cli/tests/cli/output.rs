@@ -332,3 +332,22 @@ fn completions_and_manual_pages_have_every_verb() {
     }
     dir.refused("man missing");
 }
+
+#[test]
+fn explore_writes_a_page_that_needs_no_other_file() {
+    let dir = TestDir::new();
+    let run = dir.run("explore -o plan.html");
+    assert_eq!(run.success().text(), "plan.html\n");
+    let page = String::from_utf8(dir.read("plan.html")).unwrap();
+    assert!(page == tamis_explorer::page());
+    dir.write("plan.html", "old");
+    dir.run("explore -o plan.html").success();
+    assert!(dir.read("plan.html") == page.as_bytes());
+    dir.only(&["plan.html"]);
+    dir.refused("explore -o keys.tamis");
+    dir.refused("explore -o missing/plan.html");
+    // The directory of temporary files is that of the test.
+    let run = dir.run("explore --no-open");
+    assert!(run.success().text().ends_with("/tamis-explorer.html\n"));
+    assert!(dir.read("tamis-explorer.html") == page.as_bytes());
+}
