@@ -30,7 +30,8 @@ fn the_published_page_is_the_present_one() {
 fn distance(one: &Value, other: &Value) -> f64 {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
-            let [one, other] = [one, other].map(|n| n.as_f64().unwrap());
+            let [one, other] =
+                [one, other].map(|n| n.as_f64().expect("finite"));
             if one == other { 0.0 } else { (one - other).abs() / one.abs() }
         }
         (Value::Array(one), Value::Array(other)) => {
@@ -65,12 +66,14 @@ fn in_node(calls: &Value) -> Option<Vec<Value>> {
             return None;
         }
     };
-    let mut input = node.stdin.take().unwrap();
-    input.write_all(calls.to_string().as_bytes()).unwrap();
+    let mut input = node.stdin.take().expect("stdin is a pipe");
+    let written = input.write_all(calls.to_string().as_bytes());
+    written.expect("node reads the calls");
     drop(input);
-    let output = node.wait_with_output().unwrap();
+    let output = node.wait_with_output().expect("node ends");
     assert!(output.status.success());
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    let answers = serde_json::from_slice(&output.stdout);
+    Some(answers.expect("an array of answers"))
 }
 
 #[test]
