@@ -8,7 +8,9 @@ use hashbrown::HashTable;
 
 use crate::batch::Kind;
 use crate::codec::{u32_at, u64_at};
+use crate::extents::Extent;
 use crate::hash::filter_hash;
+use crate::page::Place;
 
 /// Length of an entry before its key: position 8, sequence 8, offset of the
 /// older version 4, length of the key with the kind in the upper two bits 4,
@@ -17,6 +19,9 @@ const HEADER: usize = 28;
 
 /// `older` of an entry without older versions.
 const NONE: u32 = u32::MAX;
+
+/// Largest step by which an arena grows.
+pub(crate) const MAX_STEP: usize = 64 << 10;
 
 /// Bits of the length of a key.
 const KEY_BITS: u32 = 30;
@@ -47,11 +52,14 @@ pub(crate) struct Delta {
     table: HashTable<u32>,
     /// Bytes of entries that no lookup reaches.
     garbage: usize,
+    /// Extents of all large values that were written here, also of those
+    /// that were overwritten since.
+    larges: Vec<Extent>,
 }
 
 impl Delta {
     /// Decodes the entry at `at`, an offset from `table` or `older`.
-    fn entry(&self, at: u32) -> Entry<'_> {
+    pub(crate) fn entry(&self, at: u32) -> Entry<'_> {
         let entry = &self.arena[at as usize..];
         let key_word = u32_at(entry, 20);
         let key_len = (key_word & ((1 << KEY_BITS) - 1)) as usize;
@@ -87,15 +95,16 @@ impl Delta {
         if self.table.is_empty() {
             return None;
         }
-        self.visible(self.find(position, key)?, limit)
+        let at = self.visible(self.find(position, key)?, limit)?;
+        Some(self.entry(at))
     }
 
     /// The newest version at most `limit` in the chain from `at`.
-    fn visible(&self, mut at: u32, limit: u64) -> Option<Entry<'_>> {
+    fn visible(&self, mut at: u32, limit: u64) -> Option<u32> {
         while at != NONE {
             let entry = self.entry(at);
             if entry.sequence <= limit {
-                return Some(entry);
+                return Some(at);
             }
             at = entry.older;
         }
@@ -112,6 +121,9 @@ impl Delta {
         (kind, key, value): (Kind, &[u8], &[u8]),
         newest_snapshot: u64,
     ) {
+        if kind == Kind::Large {
+            self.larges.extend(Place::decode(value).map(|p| p.extent));
+        }
         if let Some(at) = self.find(position, key) {
             let old = self.entry(at);
             let in_place = old.value.len() == value.len();
@@ -187,7 +199,8 @@ impl Delta {
             self.collect();
         }
         if self.arena.capacity() - self.arena.len() < len {
-            self.arena.reserve_exact(len.max(self.arena.len() / 4).max(512));
+            let step = (self.arena.len() / 4).clamp(512, MAX_STEP);
+            self.arena.reserve_exact(len.max(step));
         }
     }
 
@@ -220,9 +233,16 @@ impl Delta {
         self.table.len()
     }
 
+    /// Whether no write is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// Bytes of memory held.
     pub(crate) fn ram(&self) -> usize {
-        self.arena.capacity() + self.table.allocation_size()
+        self.arena.capacity()
+            + self.table.allocation_size()
+            + self.larges.capacity() * size_of::<Extent>()
     }
 
     /// Bytes of the entries.
@@ -231,17 +251,35 @@ impl Delta {
     }
 
     /// The entry of every key that is visible at `limit`, in the order of
-    /// positions and keys.
-    pub(crate) fn sorted(&self, limit: u64) -> Vec<Entry<'_>> {
-        let mut entries: Vec<_> = self
-            .table
-            .iter()
-            .filter_map(|&at| self.visible(at, limit))
-            .collect();
-        entries.sort_unstable_by(|a, b| {
-            (a.position, a.key).cmp(&(b.position, b.key))
+    /// positions and keys: position, and argument of [`entry`](Self::entry).
+    pub(crate) fn sorted(&self, limit: u64) -> Vec<(u64, u32)> {
+        let mut order = Vec::with_capacity(self.table.len());
+        for &head in &self.table {
+            if let Some(at) = self.visible(head, limit) {
+                order.push((self.entry(at).position, at));
+            }
+        }
+        order.sort_unstable_by(|a, b| {
+            let keys = || self.entry(a.1).key.cmp(self.entry(b.1).key);
+            a.0.cmp(&b.0).then_with(keys)
         });
-        entries
+        order
+    }
+
+    /// Adds the entries that are visible at `limit` to `other`.
+    pub(crate) fn copy_to(&self, other: &mut Self, limit: u64) {
+        for &head in &self.table {
+            if let Some(at) = self.visible(head, limit) {
+                let Entry { position, sequence, kind, key, value, .. } =
+                    self.entry(at);
+                other.insert(position, sequence, (kind, key, value), 0);
+            }
+        }
+    }
+
+    /// Extents of all large values that were written here.
+    pub(crate) fn larges(&self) -> &[Extent] {
+        &self.larges
     }
 }
 
@@ -286,9 +324,8 @@ mod tests {
                 }
                 let sorted = delta.sorted(*limit);
                 prop_assert_eq!(sorted.len(), model.len());
-                prop_assert!(
-                    sorted.windows(2).all(|w| w[0].key < w[1].key)
-                );
+                let key = |i: usize| delta.entry(sorted[i].1).key;
+                prop_assert!((1..sorted.len()).all(|i| key(i - 1) < key(i)));
             }
             prop_assert!(delta.bytes() <= delta.ram());
         }

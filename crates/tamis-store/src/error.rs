@@ -8,9 +8,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An operation that failed.
 ///
-/// A write that returned an error has not been applied, with the exception of
-/// [`Error::Poisoned`] and of an [`Error::Io`] that poisons the handle: the
-/// outcome is known only after the store is opened again.
+/// A write that returned an error has not been applied. One exception: if the
+/// system refused to write or to sync the log ([`Error::Io`]), the outcome is
+/// known only after the store is opened again, as after a crash.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -90,6 +90,29 @@ impl Error {
         source: io::Error,
     ) -> Self {
         Self::Io { operation, file: file.into(), source }
+    }
+
+    /// The error once more, for another caller.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Io { operation, file, source } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => io::Error::from_raw_os_error(code),
+                    None => source.kind().into(),
+                };
+                Self::Io { operation, file: file.clone(), source }
+            }
+            Self::Corrupt { file, offset, why } => {
+                Self::Corrupt { file: file.clone(), offset: *offset, why }
+            }
+            &Self::Ram { needed, budget } => Self::Ram { needed, budget },
+            Self::Filter(error) => Self::Io {
+                operation: "build a filter for",
+                file: "data".into(),
+                source: io::Error::other(error.to_string()),
+            },
+            _ => Self::Poisoned,
+        }
     }
 
     /// A contradiction at `offset` of `file`.

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 pub(crate) const PAGE: u64 = 4096;
 
 /// A run of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash,
+)]
 pub(crate) struct Extent {
     /// First page.
     pub(crate) start: u64,
@@ -106,6 +108,7 @@ impl Extents {
     }
 
     /// The free runs before the end.
+    #[cfg(test)]
     pub(crate) fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
         self.free.iter().map(|(&start, &pages)| Extent { start, pages })
     }

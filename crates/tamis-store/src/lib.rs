@@ -1,13 +1,15 @@
 //! A key-value store on disk: one read per present key, almost none per
 //! absent key, a fixed amount of memory.
 
-#![expect(dead_code, reason = "extents and limits serve merging")]
-
 #[cfg(not(unix))]
 compile_error!("tamis-store uses positional reads and file locks of Unix");
 
+mod background;
 mod batch;
 mod codec;
+mod commit;
+mod compact;
+mod core;
 mod delta;
 mod disk;
 mod error;
@@ -16,9 +18,17 @@ mod files;
 mod hash;
 mod log;
 mod manifest;
+mod merge;
+mod open;
 mod options;
+mod page;
+mod ram;
+mod segment;
 mod snapshot;
+mod space;
+mod stats;
 mod store;
+mod verify;
 mod view;
 
 pub use batch::Batch;
@@ -27,4 +37,6 @@ pub use error::{Error, Result};
 pub use files::Files;
 pub use options::{Durability, MAX_KEY, MAX_VALUE, MIN_RAM, Options};
 pub use snapshot::{Iter, Snapshot};
+pub use stats::{DiskStats, IoStats, RamStats, Stats};
 pub use store::Store;
+pub use verify::Verified;

@@ -27,7 +27,7 @@ const FRAME: usize = 40;
 const ALIGN: usize = 8;
 
 /// Bytes of frames that are collected before a write, where no sync is due.
-const BUFFER: usize = 64 << 10;
+pub(crate) const BUFFER: usize = 64 << 10;
 
 /// Name of log file `number`.
 pub(crate) fn name(number: u64) -> String {
@@ -100,11 +100,6 @@ impl Writer {
     /// Length of the file with the frames that are not yet written.
     pub(crate) fn len(&self) -> u64 {
         self.position + self.buffer.len() as u64
-    }
-
-    /// Bytes of memory held.
-    pub(crate) fn ram(&self) -> usize {
-        self.buffer.capacity()
     }
 
     /// The file, to sync it without holding the writer.

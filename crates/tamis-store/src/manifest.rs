@@ -8,6 +8,7 @@ use crate::codec::{checksum, u16_at, u32_at, u64_at, u128_at};
 use crate::disk::{DiskFile, read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
+use crate::segment::MAX_DEPTH;
 
 /// First bytes of a slot.
 const MAGIC: [u8; 8] = *b"\x89TAMSTO\n";
@@ -31,7 +32,7 @@ const SEGMENT: usize = 64;
 pub(crate) const DATA: &str = "data";
 
 /// A segment in a manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SegmentEntry {
     /// Smallest position of the range.
     pub(crate) low: u64,
@@ -61,6 +62,8 @@ pub(crate) struct Manifest {
     pub(crate) log_seed: u64,
     /// Bits of a filter per key.
     pub(crate) bits_per_key: f64,
+    /// Size at which segments are split.
+    pub(crate) segment_bytes: u64,
     /// Identity of the next segment.
     pub(crate) next_segment: u64,
     /// First log file that counts.
@@ -87,6 +90,7 @@ impl Manifest {
         out.extend_from_slice(&self.first_log.to_le_bytes());
         out.extend_from_slice(&self.first_sequence.to_le_bytes());
         out.extend_from_slice(&(self.segments.len() as u64).to_le_bytes());
+        out.extend_from_slice(&self.segment_bytes.to_le_bytes());
         out.resize(BODY, 0);
         for segment in &self.segments {
             let start = out.len();
@@ -133,7 +137,7 @@ impl Manifest {
         let mut low = 0u128;
         for segment in &segments {
             let width = 1u128 << 64u32.saturating_sub(segment.depth.into());
-            if segment.depth > 64
+            if segment.depth > MAX_DEPTH
                 || u128::from(segment.low) != low
                 || low % width != 0
             {
@@ -156,8 +160,13 @@ impl Manifest {
         if !(1.0..=64.0).contains(&bits_per_key) {
             return Err("the bits per key are not between 1 and 64");
         }
+        let segment_bytes = u64_at(body, 64);
+        if !(PAGE..=1 << 32).contains(&segment_bytes) {
+            return Err("the size of segments is out of range");
+        }
         Ok(Self {
             generation,
+            segment_bytes,
             hash_seed: u128_at(body, 0),
             log_seed: u64_at(body, 16),
             bits_per_key,

@@ -10,8 +10,12 @@ pub const MAX_KEY: usize = 65_535;
 /// Longest value in bytes.
 pub const MAX_VALUE: usize = 1 << 30;
 
-/// Smallest memory budget in bytes.
+/// Smallest memory budget in bytes, with segments of 256 KiB or less. Larger
+/// segments need 2 bytes more for each byte.
 pub const MIN_RAM: u64 = 4 << 20;
+
+/// Smallest and largest size of segments.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 16 << 10..=64 << 20;
 
 /// When a write is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub struct Options {
     pub(crate) background: bool,
     pub(crate) direct: bool,
     pub(crate) seed: Option<u128>,
+    pub(crate) segment_bytes: u64,
+    pub(crate) buffer_bytes: u64,
 }
 
 /// Size of the filters.
@@ -66,6 +72,8 @@ impl Default for Options {
             background: true,
             direct: false,
             seed: None,
+            segment_bytes: 4 << 20,
+            buffer_bytes: u64::MAX,
         }
     }
 }
@@ -166,11 +174,44 @@ impl Options {
         self
     }
 
+    /// Size at which the data is cut into segments, 4 MiB by default: between
+    /// 16 KiB and 64 MiB. Used at creation.
+    ///
+    /// A merge rewrites a segment, and its memory is proportional to one.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().segment_bytes(1 << 20);
+    /// ```
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// Memory for buffered writes, at least 4 KiB; by default all of the
+    /// budget that the index and merging leave. One batch may exceed it, as
+    /// far as the budget allows.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().buffer_bytes(8 << 20);
+    /// ```
+    #[must_use]
+    pub fn buffer_bytes(mut self, bytes: u64) -> Self {
+        self.buffer_bytes = bytes;
+        self
+    }
+
     /// Checks the ranges.
     pub(crate) fn check(&self) -> Result<()> {
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         if self.ram < MIN_RAM {
             return invalid("memory budget", "at least 4 MiB");
+        }
+        if self.buffer_bytes < 4096 {
+            return invalid("write buffer", "at least 4 KiB");
+        }
+        if !SEGMENT_BYTES.contains(&self.segment_bytes) {
+            return invalid("segment size", "16 KiB to 64 MiB");
         }
         match self.filter {
             FilterSize::AbsentReads(share)

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::batch::Kind;
+use crate::core::Shared;
+use crate::delta::Delta;
 use crate::error::Result;
-use crate::store::Shared;
+use crate::merge::{Merged, Step};
+use crate::page::Place;
+use crate::segment::SegmentReader;
 use crate::view::View;
 
 /// The snapshots that are alive.
@@ -106,7 +109,7 @@ impl Snapshot {
     /// ```
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter { snapshot: self, slot: 0, ready: Vec::new().into_iter() }
+        Iter { snapshot: self, slot: 0, records: None, failed: false }
     }
 }
 
@@ -126,32 +129,82 @@ impl<'a> IntoIterator for &'a Snapshot {
 }
 
 /// The records of a [`Snapshot`], in the order of a hash of the keys.
+///
+/// After an error the iterator ends. It holds a part of a segment and a copy
+/// of the buffered writes of one in memory.
 #[derive(Debug)]
 pub struct Iter<'a> {
     snapshot: &'a Snapshot,
     /// The next slot.
     slot: usize,
-    ready: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
+    records: Option<Merged>,
+    failed: bool,
+}
+
+impl Iter<'_> {
+    /// The next record, `None` at the end.
+    fn advance(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let Snapshot { shared, view, limit } = self.snapshot;
+        loop {
+            let Some(records) = &mut self.records else {
+                let Some(slot) = view.slots().get(self.slot) else {
+                    return Ok(None);
+                };
+                self.slot += 1;
+                let mut delta = Delta::default();
+                {
+                    let buffer = slot.buffer();
+                    if let Some((frozen, _)) = &buffer.frozen {
+                        frozen.copy_to(&mut delta, *limit);
+                    }
+                    buffer.active.copy_to(&mut delta, *limit);
+                }
+                let reader = slot.segment.clone().map(|segment| {
+                    SegmentReader::new(segment, Arc::clone(&shared.data))
+                });
+                let range = (slot.low, slot.depth);
+                let delta = Arc::new(delta);
+                let merged = Merged::new(reader, delta, range, shared.hash);
+                self.records = Some(merged);
+                continue;
+            };
+            let mut found = None;
+            let step = records.next(
+                |_| true,
+                |_, record, large| {
+                    found = Some((
+                        record.key.to_vec(),
+                        record.value.to_vec(),
+                        large.is_some(),
+                    ));
+                    Ok(())
+                },
+            )?;
+            match (step, found) {
+                (Step::Written, Some((key, value, false))) => {
+                    return Ok(Some((key, value)));
+                }
+                (Step::Written, Some((key, value, true))) => {
+                    let bad = || shared.bad_place();
+                    let place = Place::decode(&value).ok_or_else(bad)?;
+                    return Ok(Some((key, shared.read_large(place)?)));
+                }
+                (Step::Written, None) => {}
+                _ => self.records = None,
+            }
+        }
+    }
 }
 
 impl Iterator for Iter<'_> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(record) = self.ready.next() {
-                return Some(Ok(record));
-            }
-            let slot = self.snapshot.view.slots().get(self.slot)?;
-            self.slot += 1;
-            let buffer = slot.buffer();
-            let records: Vec<_> = buffer
-                .sorted(self.snapshot.limit)
-                .into_iter()
-                .filter(|entry| entry.kind == Kind::Put)
-                .map(|entry| (entry.key.to_vec(), entry.value.to_vec()))
-                .collect();
-            self.ready = records.into_iter();
+        if self.failed {
+            return None;
         }
+        let record = self.advance();
+        self.failed = record.is_err();
+        record.transpose()
     }
 }

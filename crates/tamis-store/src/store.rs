@@ -1,28 +1,20 @@
 //! The handle of a store.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
-use arc_swap::ArcSwap;
-
-use crate::batch::{Batch, Kind, Ops};
-use crate::disk::{Disk, Lock, LockKind, Mode};
+use crate::batch::Batch;
+use crate::core::{Shared, lock};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::extents::{Extent, PAGE};
 use crate::files::Files;
-use crate::hash::KeyHash;
-use crate::log;
-use crate::manifest::{DATA, Manifest, SLOTS, SegmentEntry};
-use crate::options::{Durability, FilterSize, Options};
-use crate::snapshot::{Snapshot, Snapshots};
-use crate::view::{Slot, View};
-
-/// Name of the file whose lock the writer holds.
-const WRITER_LOCK: &str = "lock";
-
-/// Name of the data file before the store exists.
-const NEW_DATA: &str = "data.new";
+use crate::open;
+use crate::options::Options;
+use crate::snapshot::Snapshot;
+use crate::stats::Stats;
+use crate::verify::Verified;
 
 /// A key-value store in a directory.
 ///
@@ -41,38 +33,8 @@ const NEW_DATA: &str = "data.new";
 #[derive(Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-}
-
-/// The state that handles, snapshots and threads share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    disk: Arc<dyn Disk>,
-    hash: KeyHash,
-    view: ArcSwap<View>,
-    pub(crate) snapshots: Snapshots,
-    durability: Durability,
-    /// `None` if the store is open for reading.
-    writer: Option<Mutex<Writer>>,
-    /// Held during a sync of the log.
-    syncing: Mutex<()>,
-    /// Largest sequence number that is durable.
-    durable: AtomicU64,
-    /// Whether a sync failed.
-    poisoned: AtomicBool,
-    _lock: Option<Box<dyn Lock>>,
-}
-
-/// The state of writers.
-#[derive(Debug)]
-struct Writer {
-    log: log::Writer,
-    /// Sequence number of the next write.
-    next: u64,
-}
-
-/// Waits for a mutex; a panic of a holder leaves the data consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Merges and syncs.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Store {
@@ -130,57 +92,7 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn create_on(disk: Arc<dyn Disk>, options: &Options) -> Result<Self> {
-        options.check()?;
-        let held = lock_writer(&*disk)?;
-        let names = disk.list().map_err(|e| Error::io("list", ".", e))?;
-        if names.iter().any(|name| name == DATA) {
-            return Err(Error::Exists);
-        }
-        // Remains of a creation that was interrupted.
-        for name in names {
-            if name == NEW_DATA || log::number(&name).is_some() {
-                disk.remove(&name)
-                    .map_err(|e| Error::io("remove", &name, e))?;
-            }
-        }
-        let mut random = [0; 24];
-        getrandom::fill(&mut random).map_err(|e| {
-            let error = std::io::Error::other(e.to_string());
-            Error::io("read", "the random generator", error)
-        })?;
-        let seed = crate::codec::u128_at(&random, 0);
-        let manifest = Manifest {
-            generation: 1,
-            hash_seed: options.seed.unwrap_or(seed),
-            log_seed: crate::codec::u64_at(&random, 16),
-            bits_per_key: bits_per_key(options.filter)?,
-            next_segment: 1,
-            first_log: 1,
-            first_sequence: 1,
-            segments: vec![SegmentEntry {
-                low: 0,
-                depth: 0,
-                id: 0,
-                extent: Extent { start: 0, pages: 0 },
-                data_pages: 0,
-                index_len: 0,
-                records: 0,
-                merged: 0,
-            }],
-        };
-        drop(log::Writer::create(&*disk, 1, manifest.log_seed, 1)?);
-        let body = manifest.body();
-        let pages = (body.len() as u64).div_ceil(PAGE);
-        let extent = Extent { start: SLOTS, pages };
-        let io = |e| Error::io("create", DATA, e);
-        let data = disk.open(NEW_DATA, Mode::Create).map_err(io)?;
-        crate::disk::write_all_at(&*data, &body, extent.offset())
-            .map_err(io)?;
-        manifest.write_slot(&*data, extent, &body)?;
-        data.sync().map_err(io)?;
-        disk.rename(NEW_DATA, DATA).map_err(io)?;
-        disk.sync_dir().map_err(io)?;
-        drop(held);
+        open::create(&*disk, options)?;
         Self::open_on(disk, options)
     }
 
@@ -200,77 +112,88 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_on(disk: Arc<dyn Disk>, options: &Options) -> Result<Self> {
-        options.check()?;
-        let data = match disk.open(DATA, Mode::Write) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::NotFound);
-            }
-            opened => opened.map_err(|e| Error::io("open", DATA, e))?,
+        Self::start(open::open(disk, options)?)
+    }
+
+    /// Opens the store in `dir` for reading, while another process may write.
+    /// The handle sees the writes that reached the system before.
+    ///
+    /// While it is open, the writer keeps the space of the data that it
+    /// replaces.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), except [`Error::Locked`].
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// let dir = tempfile::tempdir()?;
+    /// let writer = Store::create(dir.path(), &Options::new())?;
+    /// writer.put("apple", "red")?;
+    /// writer.flush()?;
+    /// let reader = Store::open_read_only(dir.path(), &Options::new())?;
+    /// assert!(reader.contains("apple")?);
+    /// assert!(reader.put("pear", "green").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_read_only(
+        dir: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Self> {
+        Self::open_read_only_on(Arc::new(Files::new(dir)), options)
+    }
+
+    /// [`open_read_only`](Self::open_read_only) on another disk than a
+    /// directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_read_only`](Self::open_read_only).
+    ///
+    /// ```
+    /// # use tamis_store::{Files, Options, Store};
+    /// # use std::sync::Arc;
+    /// # let dir = tempfile::tempdir()?;
+    /// # drop(Store::create(dir.path(), &Options::new())?);
+    /// let disk = Arc::new(Files::new(dir.path()));
+    /// let store = Store::open_read_only_on(disk, &Options::new())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_read_only_on(
+        disk: Arc<dyn Disk>,
+        options: &Options,
+    ) -> Result<Self> {
+        Self::start(open::open_read_only(&disk, options)?)
+    }
+
+    /// Makes all writes durable and closes the store. Dropping it does the
+    /// same, without a report of errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush`](Self::flush).
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// let dir = tempfile::tempdir()?;
+    /// let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// store.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(self) -> Result<()> {
+        self.flush()
+    }
+
+    /// A handle, with its thread if it needs one.
+    fn start(shared: Shared) -> Result<Self> {
+        let shared = Arc::new(shared);
+        let wanted = shared.settings.background && shared.writer.is_some();
+        let thread = match wanted {
+            true => Some(shared.start()?),
+            false => None,
         };
-        let held = lock_writer(&*disk)?;
-        let (manifest, _) = Manifest::read(&*data)?;
-        let hash = KeyHash::new(manifest.hash_seed);
-        let slots = manifest
-            .segments
-            .iter()
-            .map(|segment| Arc::new(Slot::new(segment.low, segment.depth)))
-            .collect();
-        let view = View::new(slots);
-        let mut next = manifest.first_sequence;
-        let mut number = manifest.first_log;
-        let names = disk.list().map_err(|e| Error::io("list", ".", e))?;
-        let last = names.iter().filter_map(|name| log::number(name)).max();
-        loop {
-            let replayed = log::replay(
-                &*disk,
-                number,
-                manifest.log_seed,
-                next,
-                |sequence, op| {
-                    let position = hash.position(op.key);
-                    let slot = view.slot(position);
-                    slot.buffer_mut().insert(
-                        position,
-                        sequence,
-                        (op.kind, op.key, op.value),
-                        0,
-                    );
-                    Ok(())
-                },
-            )?;
-            let name = log::name(number);
-            let io = |e| Error::io("repair", &name, e);
-            let file = disk.open(&name, Mode::Write).map_err(io)?;
-            if replayed.end < replayed.len {
-                file.set_len(replayed.end).map_err(io)?;
-            }
-            file.sync().map_err(io)?;
-            next = replayed.next;
-            if replayed.end == 0 {
-                disk.remove(&name).map_err(io)?;
-                break;
-            }
-            number += 1;
-            if last.is_none_or(|last| number > last) {
-                break;
-            }
-        }
-        let log =
-            log::Writer::create(&*disk, number, manifest.log_seed, next)?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                disk,
-                hash,
-                view: ArcSwap::from_pointee(view),
-                snapshots: Snapshots::default(),
-                durability: options.durability,
-                writer: Some(Mutex::new(Writer { log, next })),
-                syncing: Mutex::new(()),
-                durable: AtomicU64::new(next - 1),
-                poisoned: AtomicBool::new(false),
-                _lock: Some(held),
-            }),
-        })
+        Ok(Self { shared, thread })
     }
 
     /// The value of `key`.
@@ -420,6 +343,65 @@ impl Store {
         Ok(Snapshot::new(Arc::clone(shared), view, limit))
     }
 
+    /// Merges all buffered writes, and moves segments until the data file has
+    /// no free space, as far as readers and snapshots allow.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Io`],
+    /// [`Error::Corrupt`].
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// store.compact()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&self) -> Result<()> {
+        self.shared.compact()
+    }
+
+    /// Memory, disk space, and counts of reads and writes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// let stats = store.stats()?;
+    /// assert!(stats.ram.total() <= stats.ram.budget);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        self.shared.stats()
+    }
+
+    /// Reads all segments and checks every checksum, the order of all keys,
+    /// the indexes and the large values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] with the place of the first contradiction,
+    /// [`Error::Io`].
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// store.compact()?;
+    /// assert_eq!(store.verify()?.records, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verify(&self) -> Result<Verified> {
+        self.shared.verify()
+    }
+
     /// Makes all writes durable, whatever the durability.
     ///
     /// # Errors
@@ -441,105 +423,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // An error is reported by `flush`; the log has what was durable.
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.work.notify();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // `flush` reports errors; the log has what was durable.
         let _ = self.shared.sync_log(u64::MAX);
-    }
-}
-
-impl Shared {
-    /// The value of `key` in `view`, as of sequence number `limit`.
-    pub(crate) fn lookup(
-        &self,
-        view: &View,
-        key: &[u8],
-        limit: u64,
-    ) -> Result<Option<Vec<u8>>> {
-        let position = self.hash.position(key);
-        let buffer = view.slot(position).buffer();
-        Ok(buffer
-            .get(position, key, limit)
-            .filter(|entry| entry.kind == Kind::Put)
-            .map(|entry| entry.value.to_vec()))
-    }
-
-    /// Appends a batch to the log and applies it.
-    fn write(&self, batch: &Batch) -> Result<()> {
-        let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let always = self.durability == Durability::Always;
-        let last = {
-            let mut writer = lock(writer);
-            if self.poisoned.load(Ordering::Acquire) {
-                return Err(Error::Poisoned);
-            }
-            let first = writer.next;
-            let durable = self.durable.load(Ordering::Acquire);
-            let count = batch.len() as u32;
-            writer.log.append(first, count, durable, batch.bytes(), always)?;
-            let view = self.view.load();
-            let newest = self.snapshots.newest();
-            for (op, sequence) in Ops::new(batch.bytes()).zip(first..) {
-                let position = self.hash.position(op.key);
-                view.slot(position).buffer_mut().insert(
-                    position,
-                    sequence,
-                    (op.kind, op.key, op.value),
-                    newest,
-                );
-            }
-            writer.next = first + u64::from(count);
-            writer.next - 1
-        };
-        match always {
-            true => self.sync_log(last),
-            false => Ok(()),
-        }
-    }
-
-    /// Makes the log durable up to sequence number `wanted`, or up to the
-    /// last write. The first caller syncs for all that wait.
-    fn sync_log(&self, wanted: u64) -> Result<()> {
-        let Some(writer) = &self.writer else { return Ok(()) };
-        let _syncing = lock(&self.syncing);
-        if self.poisoned.load(Ordering::Acquire) {
-            return Err(Error::Poisoned);
-        }
-        if self.durable.load(Ordering::Acquire) >= wanted {
-            return Ok(());
-        }
-        let ((file, name), last) = {
-            let mut writer = lock(writer);
-            writer.log.write_out()?;
-            (writer.log.file(), writer.next - 1)
-        };
-        if let Err(error) = file.sync() {
-            self.poisoned.store(true, Ordering::Release);
-            return Err(Error::io("sync", name, error));
-        }
-        self.durable.store(last, Ordering::Release);
-        Ok(())
-    }
-}
-
-/// Takes the lock of the writer.
-fn lock_writer(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
-    disk.lock(WRITER_LOCK, LockKind::Exclusive)
-        .map_err(|e| Error::io("lock", WRITER_LOCK, e))?
-        .ok_or(Error::Locked)
-}
-
-/// Bits per key of a filter with this size.
-fn bits_per_key(size: FilterSize) -> Result<f64> {
-    match size {
-        FilterSize::BitsPerKey(bits) => Ok(bits),
-        FilterSize::AbsentReads(share) => {
-            let predicted = tamis::TinySet::builder()
-                .items(1 << 15)
-                .fpr(share)
-                .predict()?;
-            Ok(predicted.bits_per_key)
-        }
     }
 }

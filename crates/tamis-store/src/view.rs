@@ -1,8 +1,54 @@
 //! The directory: from a position to the slot of its segment.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
-use crate::delta::Delta;
+use crate::batch::Kind;
+use crate::delta::{Delta, Entry};
+use crate::ram::BufferBytes;
+use crate::segment::Segment;
+
+/// The writes of a slot that its segment does not have.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    /// Newest writes.
+    pub(crate) active: Delta,
+    /// Writes that a merge adds to the segment, and the sequence number up
+    /// to which they are complete.
+    pub(crate) frozen: Option<(Arc<Delta>, u64)>,
+    /// Smallest sequence number in `active`, `u64::MAX` if it is empty.
+    pub(crate) active_from: u64,
+    /// Smallest sequence number in `frozen`.
+    frozen_from: u64,
+}
+
+impl Buffer {
+    /// The newest write of a key up to `limit`.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        position: u64,
+        key: &[u8],
+        limit: u64,
+    ) -> Option<Entry<'_>> {
+        self.active
+            .get(position, key, limit)
+            .or_else(|| self.frozen.as_ref()?.0.get(position, key, limit))
+    }
+
+    /// Bytes of memory held.
+    fn ram(&self) -> usize {
+        let frozen = self.frozen.as_ref().map_or(0, |(delta, _)| delta.ram());
+        self.active.ram() + frozen
+    }
+}
+
+/// Lives as long as its slot. A weak reference detects that the last reader
+/// of the slot has gone, without holding its memory.
+#[derive(Debug)]
+pub(crate) struct Pin;
 
 /// A range of positions: its segment and the writes since.
 ///
@@ -14,24 +60,149 @@ pub(crate) struct Slot {
     pub(crate) low: u64,
     /// Number of upper bits that all positions share.
     pub(crate) depth: u8,
-    buffer: RwLock<Delta>,
+    /// Writes up to this sequence number are in the segment.
+    pub(crate) merged: u64,
+    /// `None` if the segment has no records.
+    pub(crate) segment: Option<Arc<Segment>>,
+    buffer: RwLock<Buffer>,
+    /// Bytes of memory of `buffer`.
+    ram: AtomicU64,
+    /// Smallest sequence number in `buffer`, `u64::MAX` if it is empty.
+    oldest: AtomicU64,
+    pin: Arc<Pin>,
+    /// Slots before this one that had readers when it was made: they may
+    /// read the same large values.
+    ancestors: Vec<Weak<Pin>>,
+    /// Sums of `ram` that this slot is part of.
+    total: Arc<BufferBytes>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.total.held.fetch_sub(self.ram(), Ordering::Relaxed);
+    }
 }
 
 impl Slot {
-    /// A slot without a segment.
-    pub(crate) fn new(low: u64, depth: u8) -> Self {
-        Self { low, depth, buffer: RwLock::default() }
+    /// A slot without buffered writes.
+    pub(crate) fn new(
+        (low, depth): (u64, u8),
+        merged: u64,
+        segment: Option<Arc<Segment>>,
+        total: &Arc<BufferBytes>,
+    ) -> Self {
+        let buffer = Buffer { active_from: u64::MAX, ..Buffer::default() };
+        Self {
+            low,
+            depth,
+            merged,
+            segment,
+            buffer: RwLock::new(buffer),
+            ram: AtomicU64::new(0),
+            oldest: AtomicU64::new(u64::MAX),
+            pin: Arc::new(Pin),
+            ancestors: Vec::new(),
+            total: Arc::clone(total),
+        }
     }
 
-    /// The buffered writes, for reading.
-    pub(crate) fn buffer(&self) -> RwLockReadGuard<'_, Delta> {
+    /// The slot as a successor of others, with their [`readers`].
+    ///
+    /// [`readers`]: Self::readers
+    pub(crate) fn after(mut self, ancestors: Vec<Weak<Pin>>) -> Self {
+        self.ancestors = ancestors;
+        self
+    }
+
+    /// Takes the slot's writes out of the sum for the newest view, which
+    /// replaces the slot.
+    pub(crate) fn leave(&self) {
+        self.total.current.fetch_sub(self.ram(), Ordering::Relaxed);
+    }
+
+    /// The pin of the slot.
+    pub(crate) fn pin(&self) -> Weak<Pin> {
+        Arc::downgrade(&self.pin)
+    }
+
+    /// Pins of the slot and of those before it that have readers.
+    pub(crate) fn readers(&self) -> impl Iterator<Item = Weak<Pin>> + '_ {
+        let alive = |pin: &&Weak<Pin>| pin.strong_count() > 0;
+        let ancestors = self.ancestors.iter().filter(alive).cloned();
+        ancestors.chain([self.pin()])
+    }
+
+    /// The buffered writes.
+    #[inline]
+    pub(crate) fn buffer(&self) -> RwLockReadGuard<'_, Buffer> {
         self.buffer.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The buffered writes, for the writer.
-    pub(crate) fn buffer_mut(&self) -> RwLockWriteGuard<'_, Delta> {
-        self.buffer.write().unwrap_or_else(PoisonError::into_inner)
+    /// Bytes of memory of the buffered writes.
+    pub(crate) fn ram(&self) -> u64 {
+        self.ram.load(Ordering::Relaxed)
     }
+
+    /// Smallest sequence number of the buffered writes.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.oldest.load(Ordering::Relaxed)
+    }
+
+    /// Changes the buffered writes and keeps the counts.
+    pub(crate) fn change<R>(
+        &self,
+        change: impl FnOnce(&mut Buffer) -> R,
+    ) -> R {
+        let mut buffer: RwLockWriteGuard<'_, _> =
+            self.buffer.write().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut buffer);
+        let ram = buffer.ram() as u64;
+        let before = self.ram.swap(ram, Ordering::Relaxed);
+        let grown = ram.wrapping_sub(before);
+        self.total.held.fetch_add(grown, Ordering::Relaxed);
+        self.total.current.fetch_add(grown, Ordering::Relaxed);
+        let frozen = buffer.frozen.as_ref().map(|_| buffer.frozen_from);
+        let oldest = buffer.active_from.min(frozen.unwrap_or(u64::MAX));
+        self.oldest.store(oldest, Ordering::Relaxed);
+        result
+    }
+
+    /// Adds a write; see [`Delta::insert`].
+    pub(crate) fn insert(
+        &self,
+        position: u64,
+        sequence: u64,
+        write: (Kind, &[u8], &[u8]),
+        newest_snapshot: u64,
+    ) {
+        self.change(|buffer| {
+            buffer.active_from = buffer.active_from.min(sequence);
+            buffer.active.insert(position, sequence, write, newest_snapshot);
+        });
+    }
+
+    /// Moves the writes, all up to sequence number `last`, to where a merge
+    /// takes them from. Those of a merge that failed are taken first.
+    pub(crate) fn freeze(&self, last: u64) -> (Arc<Delta>, u64) {
+        self.change(|buffer| {
+            if let Some((delta, merged)) = &buffer.frozen {
+                return (Arc::clone(delta), *merged);
+            }
+            let delta = Arc::new(std::mem::take(&mut buffer.active));
+            buffer.frozen = Some((Arc::clone(&delta), last));
+            buffer.frozen_from = buffer.active_from;
+            buffer.active_from = u64::MAX;
+            (delta, last)
+        })
+    }
+}
+
+/// Whether the range of all positions that share the first `depth` bits with
+/// `low` has `position`.
+#[inline]
+pub(crate) fn has((low, depth): (u64, u8), position: u64) -> bool {
+    let shift = 64 - u32::from(depth);
+    (position ^ low).checked_shr(shift).unwrap_or(0) == 0
 }
 
 /// All slots, in the order of their ranges.
@@ -65,6 +236,20 @@ impl View {
         Self { slots, directory, bits }
     }
 
+    /// The view with `new` in place of the slots `range`.
+    pub(crate) fn replaced(
+        &self,
+        range: std::ops::Range<usize>,
+        new: Vec<Arc<Slot>>,
+    ) -> Self {
+        let mut slots =
+            Vec::with_capacity(self.slots.len() + new.len() - range.len());
+        slots.extend_from_slice(&self.slots[..range.start]);
+        slots.extend(new);
+        slots.extend_from_slice(&self.slots[range.end..]);
+        Self::new(slots)
+    }
+
     /// Number of the slot whose range has `position`.
     #[inline]
     pub(crate) fn find(&self, position: u64) -> usize {
@@ -86,5 +271,12 @@ impl View {
     /// All slots.
     pub(crate) fn slots(&self) -> &[Arc<Slot>] {
         &self.slots
+    }
+
+    /// Bytes of memory of the directory and the slots, without segments and
+    /// buffers.
+    pub(crate) fn ram(&self) -> u64 {
+        let slots = self.slots.len() * (size_of::<Slot>() + 16 + 8);
+        (slots + self.directory.len() * 4) as u64
     }
 }

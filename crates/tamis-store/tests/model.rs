@@ -16,11 +16,12 @@ enum Step {
     Snapshot,
     DropSnapshot,
     Flush,
+    Compact,
     Reopen,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let len = || prop_oneof![8 => 0..200usize, 1 => 3000..9000usize];
+    let len = || prop_oneof![8 => 0..200usize, 1 => 3000..9000usize, 1 => 65_000..70_000usize];
     let write = (any::<u8>(), prop::option::of(len()));
     let step = prop_oneof![
         20 => (any::<u8>(), len()).prop_map(|(k, n)| Step::Put(k, n)),
@@ -30,6 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Snapshot),
         1 => Just(Step::DropSnapshot),
         2 => Just(Step::Flush),
+        2 => Just(Step::Compact),
         2 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 1..150)
@@ -49,14 +51,20 @@ fn check(snapshot: &Snapshot, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn histories_agree_with_a_map(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
         let options = Options::new()
             .background(false)
-            .durability(Durability::None);
+            .durability(Durability::None)
+            .segment_bytes(16 << 10)
+            .buffer_bytes(24 << 10);
         let mut store = Store::create(dir.path(), &options).unwrap();
         let mut model = Model::new();
         let mut snapshots = Vec::new();
@@ -104,6 +112,11 @@ proptest! {
                     }
                 }
                 Step::Flush => store.flush().unwrap(),
+                Step::Compact => {
+                    store.compact().unwrap();
+                    let verified = store.verify().unwrap();
+                    prop_assert_eq!(verified.records, model.len() as u64);
+                }
                 Step::Reopen => {
                     for (snapshot, model) in snapshots.drain(..) {
                         check(&snapshot, &model);
@@ -117,6 +130,9 @@ proptest! {
             check(snapshot, model);
         }
         check(&store.snapshot().unwrap(), &model);
+        store.verify().unwrap();
+        let ram = store.stats().unwrap().ram;
+        prop_assert!(ram.total() <= ram.budget);
         let keys: Vec<_> = (0..=255u8).map(|key| [key]).collect();
         let values = store.get_many(&keys).unwrap();
         for (key, value) in keys.iter().zip(values) {

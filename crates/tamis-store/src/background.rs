@@ -1,0 +1,152 @@
+//! When merging and syncing happen: in a thread of the store, or in writers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::core::{Shared, lock};
+use crate::error::{Error, Result};
+use crate::options::Durability;
+
+/// Time after which waiting threads look again.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Fewest bytes of memory for buffered writes.
+const MIN_BUFFER: u64 = 4 << 10;
+
+impl Shared {
+    /// Starts the thread that merges and syncs.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
+        let shared = Arc::clone(self);
+        std::thread::Builder::new()
+            .name("tamis-store".into())
+            .spawn(move || shared.run())
+            .map_err(|e| Error::io("start", "the thread of a store", e))
+    }
+
+    /// Merges and syncs until the store is dropped.
+    fn run(&self) {
+        let tick = match self.settings.durability {
+            Durability::Interval(interval) => interval,
+            _ => Duration::from_secs(1),
+        };
+        loop {
+            let stopping = || self.stopping.load(Ordering::Acquire);
+            self.work.wait(tick, || self.needs_merge() || stopping());
+            if stopping() {
+                return;
+            }
+            let result = self.tick();
+            let failed = result.is_err();
+            *lock(&self.failed) = result.err();
+            self.room.notify();
+            if failed {
+                self.work.wait(TICK, stopping);
+            }
+        }
+    }
+
+    /// One merge if it is due, and a sync if it is due.
+    fn tick(&self) -> Result<()> {
+        let merging = lock(&self.merging);
+        if self.needs_merge() {
+            self.merge_one()?;
+            self.room.notify();
+            self.commit_if_due()?;
+        } else {
+            self.release()?;
+        }
+        drop(merging);
+        self.sync_if_due()
+    }
+
+    /// Syncs the log if the interval of the durability has passed.
+    fn sync_if_due(&self) -> Result<()> {
+        match self.settings.durability {
+            Durability::Interval(interval)
+                if lock(&self.synced_at).elapsed() >= interval =>
+            {
+                self.sync_log(u64::MAX)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a merge is due.
+    pub(crate) fn needs_merge(&self) -> bool {
+        self.ram.is_full()
+            || self.full.load(Ordering::Relaxed)
+            || self.is_log_long()
+    }
+
+    /// Merges, or waits for a merge, until the buffers have room for `needed`
+    /// more bytes.
+    pub(crate) fn make_room(&self, needed: u64) -> Result<()> {
+        let limit = self.ram.buffer_limit();
+        if limit < MIN_BUFFER {
+            let needed = self.ram.reserved() + MIN_BUFFER;
+            return Err(Error::Ram { needed, budget: self.ram.budget() });
+        }
+        if needed > limit / 2 {
+            return Err(Error::TooLong {
+                what: "batch",
+                len: needed,
+                max: limit / 2,
+            });
+        }
+        while !self.ram.has_room(needed) {
+            self.check_poison()?;
+            if !self.holds_writes() {
+                // Snapshots hold the memory.
+                let needed =
+                    self.ram.reserved() + self.ram.buffered() + needed;
+                return Err(Error::Ram { needed, budget: self.ram.budget() });
+            }
+            if !self.settings.background {
+                let _merging = lock(&self.merging);
+                self.merge_one()?;
+                self.commit_if_due()?;
+                continue;
+            }
+            if let Some(error) = &*lock(&self.failed) {
+                return Err(error.again());
+            }
+            self.work.notify();
+            self.room.wait(TICK, || self.ram.has_room(needed));
+        }
+        Ok(())
+    }
+
+    /// Whether a slot of the newest view has buffered writes.
+    fn holds_writes(&self) -> bool {
+        let view = self.view.load();
+        view.slots().iter().any(|slot| slot.oldest() < u64::MAX)
+    }
+
+    /// Merges and syncs that are due after a write.
+    pub(crate) fn after_write(&self) -> Result<()> {
+        if self.settings.background {
+            if self.needs_merge() {
+                self.work.notify();
+            }
+            return Ok(());
+        }
+        // The write is in the log: an error here is reported by a later
+        // write that finds no room, or by a flush.
+        let _ = self.merge_if_due().and_then(|()| self.sync_if_due());
+        Ok(())
+    }
+
+    /// Merges until no merge is due.
+    fn merge_if_due(&self) -> Result<()> {
+        while self.needs_merge() {
+            let _merging = lock(&self.merging);
+            if !self.merge_one()? {
+                break;
+            }
+            self.commit_if_due()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,568 @@
+//! The state that handles, snapshots and the background thread share, with
+//! lookups and writes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use tamis::{Builder, TinySet};
+
+use crate::batch::{Batch, Kind, MAX_INLINE, Ops};
+use crate::codec::checksum;
+use crate::disk::{Disk, DiskFile, Lock, read_exact_at, write_all_at};
+use crate::error::{Error, Result};
+use crate::extents::{Extent, PAGE};
+use crate::hash::KeyHash;
+use crate::log;
+use crate::manifest::DATA;
+use crate::options::Durability;
+use crate::page::Place;
+use crate::ram::Ram;
+use crate::segment::Segment;
+use crate::snapshot::Snapshots;
+use crate::space::Space;
+use crate::view::View;
+
+/// Locks are taken in this order: `syncing`, `merging`, `writer`, `space`.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    /// The data file.
+    pub(crate) data: Arc<dyn DiskFile>,
+    /// The data file for lookups.
+    lookups: Arc<dyn DiskFile>,
+    pub(crate) hash: KeyHash,
+    pub(crate) settings: Settings,
+    /// Design of the segments' filters.
+    pub(crate) filter: Builder<TinySet>,
+    pub(crate) view: ArcSwap<View>,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) ram: Ram,
+    pub(crate) counters: Counters,
+    /// `None` if the store is open for reading.
+    pub(crate) writer: Option<Mutex<Writer>>,
+    /// Held by the merge or the commit that runs.
+    pub(crate) merging: Mutex<()>,
+    pub(crate) space: Mutex<Space>,
+    /// Held during a sync of the log.
+    syncing: Mutex<()>,
+    /// Largest sequence number that is durable.
+    pub(crate) durable: AtomicU64,
+    /// Whether a sync failed.
+    pub(crate) poisoned: AtomicBool,
+    /// Whether a slot's writes exceed a segment.
+    pub(crate) full: AtomicBool,
+    /// Whether the logs exceed their limit.
+    long: AtomicBool,
+    /// Error of the last merge in the background.
+    pub(crate) failed: Mutex<Option<Error>>,
+    /// Time of the last sync of the log.
+    pub(crate) synced_at: Mutex<Instant>,
+    /// Notified when the background thread has work, or is to stop.
+    pub(crate) work: Signal,
+    /// Notified when memory of the write buffer was freed.
+    pub(crate) room: Signal,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) _lock: Option<Box<dyn Lock>>,
+}
+
+/// What [`Shared`] is made of when a store is opened.
+pub(crate) struct Parts {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) data: Arc<dyn DiskFile>,
+    pub(crate) lookups: Arc<dyn DiskFile>,
+    pub(crate) hash: KeyHash,
+    pub(crate) settings: Settings,
+    pub(crate) filter: Builder<TinySet>,
+    pub(crate) view: View,
+    pub(crate) ram: Ram,
+    pub(crate) writer: Option<Writer>,
+    pub(crate) space: Space,
+    pub(crate) durable: u64,
+    pub(crate) lock: Option<Box<dyn Lock>>,
+}
+
+/// Settings of the store and of this handle.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) durability: Durability,
+    pub(crate) background: bool,
+    pub(crate) hash_seed: u128,
+    pub(crate) log_seed: u64,
+    pub(crate) bits_per_key: f64,
+    pub(crate) segment_bytes: u64,
+}
+
+/// The state of writers.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) log: log::Writer,
+    /// Sequence number of the next write.
+    pub(crate) next: u64,
+    /// Log files that are needed: number, and first sequence number. The
+    /// last one is `log`.
+    pub(crate) logs: Vec<(u64, u64)>,
+    /// Bytes of all log files but the last.
+    pub(crate) older_bytes: u64,
+    /// Identity of the next segment.
+    pub(crate) next_segment: u64,
+}
+
+impl Writer {
+    /// Bytes of all log files.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.older_bytes + self.log.len()
+    }
+}
+
+/// Counts of reads and writes since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Blocks read by lookups.
+    pub(crate) block_reads: AtomicU64,
+    /// Bytes of these blocks.
+    pub(crate) block_bytes: AtomicU64,
+    /// Blocks read that had no record of the key.
+    pub(crate) absent_reads: AtomicU64,
+    /// Large values read.
+    pub(crate) large_reads: AtomicU64,
+    /// Merges.
+    pub(crate) merges: AtomicU64,
+    /// Bytes of segments written.
+    pub(crate) segment_bytes: AtomicU64,
+    /// Bytes written to logs.
+    pub(crate) log_bytes: AtomicU64,
+    /// Manifests written.
+    pub(crate) commits: AtomicU64,
+    /// Bytes of manifests written.
+    pub(crate) commit_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Adds to a counter.
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// A condition that threads wait for with a timeout.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    mutex: Mutex<()>,
+    condition: Condvar,
+}
+
+impl Signal {
+    /// Wakes all that wait.
+    pub(crate) fn notify(&self) {
+        drop(lock(&self.mutex));
+        self.condition.notify_all();
+    }
+
+    /// Waits at most `timeout` unless `ready`.
+    pub(crate) fn wait(&self, timeout: Duration, ready: impl Fn() -> bool) {
+        let guard = lock(&self.mutex);
+        let waited =
+            self.condition.wait_timeout_while(guard, timeout, |()| !ready());
+        drop(waited);
+    }
+}
+
+/// Waits for a mutex; a panic of a holder leaves the data consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A page in memory at an address that direct I/O accepts.
+#[repr(C, align(4096))]
+#[derive(Clone)]
+struct AlignedPage([u8; PAGE as usize]);
+
+/// Where the value of a key is.
+pub(crate) enum Found {
+    /// In memory, or absent.
+    Known(Option<Vec<u8>>),
+    /// In the block of a segment, if anywhere.
+    Block { segment: Arc<Segment>, page: u32, pages: u32 },
+    /// In an extent of its own.
+    Large(Place),
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            disk: parts.disk,
+            data: parts.data,
+            lookups: parts.lookups,
+            hash: parts.hash,
+            settings: parts.settings,
+            filter: parts.filter,
+            view: ArcSwap::from_pointee(parts.view),
+            snapshots: Snapshots::default(),
+            ram: parts.ram,
+            counters: Counters::default(),
+            writer: parts.writer.map(Mutex::new),
+            merging: Mutex::new(()),
+            space: Mutex::new(parts.space),
+            syncing: Mutex::new(()),
+            durable: AtomicU64::new(parts.durable),
+            poisoned: AtomicBool::new(false),
+            full: AtomicBool::new(false),
+            long: AtomicBool::new(false),
+            failed: Mutex::new(None),
+            synced_at: Mutex::new(Instant::now()),
+            work: Signal::default(),
+            room: Signal::default(),
+            stopping: AtomicBool::new(false),
+            _lock: parts.lock,
+        }
+    }
+
+    /// Fails if a sync failed.
+    pub(crate) fn check_poison(&self) -> Result<()> {
+        match self.poisoned.load(Ordering::Acquire) {
+            true => Err(Error::Poisoned),
+            false => Ok(()),
+        }
+    }
+
+    /// Syncs a file; a failure poisons the handle.
+    pub(crate) fn sync(&self, file: &dyn DiskFile, name: &str) -> Result<()> {
+        self.check_poison()?;
+        file.sync().map_err(|error| {
+            self.poisoned.store(true, Ordering::Release);
+            Error::io("sync", name, error)
+        })
+    }
+
+    /// The value of `key` in `view`, as of sequence number `limit`.
+    pub(crate) fn lookup(
+        &self,
+        view: &View,
+        key: &[u8],
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>> {
+        match self.find(view, key, limit)? {
+            Found::Known(value) => Ok(value),
+            found => self.fetch(key, found),
+        }
+    }
+
+    /// Finds the place of a value without reading.
+    pub(crate) fn find(
+        &self,
+        view: &View,
+        key: &[u8],
+        limit: u64,
+    ) -> Result<Found> {
+        let position = self.hash.position(key);
+        let slot = view.slot(position);
+        if slot.ram() > 0 {
+            let buffer = slot.buffer();
+            if let Some(entry) = buffer.get(position, key, limit) {
+                return Ok(match entry.kind {
+                    Kind::Put => Found::Known(Some(entry.value.to_vec())),
+                    Kind::Delete => Found::Known(None),
+                    Kind::Large => Found::Large(
+                        Place::decode(entry.value)
+                            .ok_or_else(|| self.bad_place())?,
+                    ),
+                });
+            }
+        }
+        let Some(segment) = &slot.segment else {
+            return Ok(Found::Known(None));
+        };
+        Ok(match segment.locate(position) {
+            None => Found::Known(None),
+            Some((page, pages)) => {
+                Found::Block { segment: Arc::clone(segment), page, pages }
+            }
+        })
+    }
+
+    /// Reads the value of `key` from its place.
+    pub(crate) fn fetch(
+        &self,
+        key: &[u8],
+        found: Found,
+    ) -> Result<Option<Vec<u8>>> {
+        let (segment, page, pages) = match found {
+            Found::Known(value) => return Ok(value),
+            Found::Large(place) => return self.read_large(place).map(Some),
+            Found::Block { segment, page, pages } => (segment, page, pages),
+        };
+        let mut one = AlignedPage([0; PAGE as usize]);
+        let mut many;
+        let bytes = match pages {
+            1 => &mut one.0[..],
+            _ => {
+                many = vec![one; pages as usize];
+                // The pages of a `Vec` are adjacent, but a slice of them is
+                // not a slice of bytes without `unsafe`: read into a copy.
+                return self.fetch_pages(key, &segment, page, &mut many);
+            }
+        };
+        self.read_block(bytes, segment.offset(page))?;
+        self.value_in(key, &segment, page, bytes)
+    }
+
+    /// Reads the value of `key` from a block of several pages.
+    #[cold]
+    fn fetch_pages(
+        &self,
+        key: &[u8],
+        segment: &Segment,
+        page: u32,
+        pages: &mut [AlignedPage],
+    ) -> Result<Option<Vec<u8>>> {
+        let len = pages.len() * PAGE as usize;
+        let mut bytes = vec![0; len + PAGE as usize];
+        let skip = bytes.as_ptr().align_offset(PAGE as usize);
+        let bytes = &mut bytes[skip..skip + len];
+        self.read_block(bytes, segment.offset(page))?;
+        self.value_in(key, segment, page, bytes)
+    }
+
+    /// Reads a block with one read.
+    fn read_block(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        Counters::add(&self.counters.block_reads, 1);
+        Counters::add(&self.counters.block_bytes, bytes.len() as u64);
+        read_exact_at(&*self.lookups, bytes, offset)
+            .map_err(|e| Error::io("read", DATA, e))
+    }
+
+    /// The value of `key` in a block that was read.
+    fn value_in(
+        &self,
+        key: &[u8],
+        segment: &Segment,
+        page: u32,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let block = segment.parse(bytes, page)?;
+        let corrupt = |why| segment.corrupt(page, why);
+        let Some(record) = block.find(key).map_err(corrupt)? else {
+            Counters::add(&self.counters.absent_reads, 1);
+            return Ok(None);
+        };
+        if !record.large {
+            return Ok(Some(record.value.to_vec()));
+        }
+        let place = Place::decode(record.value);
+        let place = place.ok_or_else(|| corrupt(BAD_PLACE))?;
+        self.read_large(place).map(Some)
+    }
+
+    /// A record of a place that cannot be one.
+    #[cold]
+    pub(crate) fn bad_place(&self) -> Error {
+        Error::corrupt(DATA, 0, BAD_PLACE)
+    }
+
+    /// Reads a value from its extent.
+    pub(crate) fn read_large(&self, place: Place) -> Result<Vec<u8>> {
+        Counters::add(&self.counters.large_reads, 1);
+        let offset = place.extent.offset();
+        let io = |e| Error::io("read", DATA, e);
+        let len = u64::from(place.len);
+        let end = self.data.len().map_err(io)?;
+        if offset.checked_add(len).is_none_or(|last| last > end) {
+            return Err(Error::corrupt(DATA, offset, BAD_PLACE));
+        }
+        let mut value = vec![0; place.len as usize];
+        read_exact_at(&*self.data, &mut value, offset).map_err(io)?;
+        if checksum(&value, place.extent.start) != place.sum {
+            let why = "the checksum of a large value is wrong";
+            return Err(Error::corrupt(DATA, offset, why));
+        }
+        Ok(value)
+    }
+
+    /// Appends a batch to the log and applies it.
+    pub(crate) fn write(&self, batch: &Batch) -> Result<()> {
+        let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let large = batch.ops().any(|op| op.value.len() > MAX_INLINE);
+        let mut taken = Vec::new();
+        let rewritten;
+        let batch = match large {
+            false => batch,
+            true => {
+                self.check_poison()?;
+                let moved = self.move_large(batch, &mut taken);
+                rewritten = moved.inspect_err(|_| self.give_back(&taken))?;
+                &rewritten
+            }
+        };
+        let always = self.settings.durability == Durability::Always;
+        // After an error the log may name the extents: they stay taken.
+        let last = self.apply_with_room(writer, batch, always)?;
+        if always {
+            self.sync_log(last)?;
+        }
+        self.after_write()
+    }
+
+    /// [`apply`](Self::apply) once the buffers have room for the batch.
+    fn apply_with_room(
+        &self,
+        writer: &Mutex<Writer>,
+        batch: &Batch,
+        always: bool,
+    ) -> Result<u64> {
+        let bytes = batch.bytes().len() as u64;
+        let needed = bytes + bytes / 4 + batch.len() as u64 * ENTRY_RAM;
+        loop {
+            {
+                let mut writer = lock(writer);
+                if self.ram.has_room(needed) {
+                    return self.apply(&mut writer, batch, always);
+                }
+            }
+            self.make_room(needed)?;
+        }
+    }
+
+    /// Writes values longer than [`MAX_INLINE`] to extents, and returns the
+    /// batch with their places. They are durable before the log names them.
+    fn move_large(
+        &self,
+        batch: &Batch,
+        taken: &mut Vec<Extent>,
+    ) -> Result<Batch> {
+        let mut moved = Batch::new();
+        for op in batch.ops() {
+            if op.value.len() <= MAX_INLINE {
+                moved.push(op.kind, op.key, op.value)?;
+                continue;
+            }
+            let pages = (op.value.len() as u64).div_ceil(PAGE);
+            let extent = lock(&self.space).extents.allocate(pages);
+            taken.push(extent);
+            // Whole pages, so that the file has all of the extent.
+            let rest = pages * PAGE - op.value.len() as u64;
+            let offset = extent.offset() + op.value.len() as u64;
+            write_all_at(&*self.data, op.value, extent.offset())
+                .and_then(|()| {
+                    let zeros = [0; PAGE as usize];
+                    write_all_at(&*self.data, &zeros[..rest as usize], offset)
+                })
+                .map_err(|e| Error::io("write", DATA, e))?;
+            let place = Place::of(extent, op.value).encode();
+            moved.push(Kind::Large, op.key, &place)?;
+        }
+        self.sync(&*self.data, DATA)?;
+        Ok(moved)
+    }
+
+    /// Releases extents of a write that failed before it was in the log.
+    fn give_back(&self, taken: &[Extent]) {
+        let mut space = lock(&self.space);
+        for &extent in taken {
+            space.extents.release(extent);
+        }
+    }
+
+    /// Appends a batch to the log and adds it to the buffers. Returns the
+    /// last sequence number.
+    fn apply(
+        &self,
+        writer: &mut Writer,
+        batch: &Batch,
+        always: bool,
+    ) -> Result<u64> {
+        self.check_poison()?;
+        let first = writer.next;
+        let durable = self.durable.load(Ordering::Acquire);
+        let count = batch.len() as u32;
+        let before = writer.log.len();
+        writer.log.append(first, count, durable, batch.bytes(), always)?;
+        let written = writer.log.len() - before;
+        Counters::add(&self.counters.log_bytes, written);
+        let view = self.view.load();
+        let newest = self.snapshots.newest();
+        for (op, sequence) in Ops::new(batch.bytes()).zip(first..) {
+            let position = self.hash.position(op.key);
+            let write = (op.kind, op.key, op.value);
+            let slot = view.slot(position);
+            slot.insert(position, sequence, write, newest);
+            if slot.ram() > self.ram.segment_bytes() {
+                self.full.store(true, Ordering::Relaxed);
+            }
+        }
+        writer.next = first + u64::from(count);
+        // The log that is full stays in use; the next write tries again.
+        let _ = self.rotate_log(writer);
+        self.note_log_length(writer);
+        Ok(first + u64::from(count) - 1)
+    }
+
+    /// Makes the log durable up to sequence number `wanted`, or up to the
+    /// last write. The first caller syncs for all that wait.
+    pub(crate) fn sync_log(&self, wanted: u64) -> Result<()> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let _syncing = lock(&self.syncing);
+        self.check_poison()?;
+        if self.durable.load(Ordering::Acquire) >= wanted {
+            return Ok(());
+        }
+        let ((file, name), last) = {
+            let mut writer = lock(writer);
+            writer.log.write_out()?;
+            (writer.log.file(), writer.next - 1)
+        };
+        if self.durable.load(Ordering::Acquire) >= last {
+            return Ok(());
+        }
+        self.sync(&*file, &name)?;
+        self.durable.fetch_max(last, Ordering::AcqRel);
+        *lock(&self.synced_at) = Instant::now();
+        Ok(())
+    }
+
+    /// Keeps whether the logs exceed their limit.
+    pub(crate) fn note_log_length(&self, writer: &Writer) {
+        let long = writer.log_bytes() > self.ram.log_bytes();
+        self.long.store(long && writer.logs.len() > 1, Ordering::Relaxed);
+    }
+
+    /// Whether the logs exceed their limit.
+    pub(crate) fn is_log_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
+    }
+
+    /// Replaces the log file by a new one if it is long. The caller holds
+    /// the writer.
+    pub(crate) fn rotate_log(&self, writer: &mut Writer) -> Result<()> {
+        if writer.log.len() < self.ram.log_file_bytes() {
+            return Ok(());
+        }
+        writer.log.write_out()?;
+        let (file, name) = writer.log.file();
+        // A later file proves that this one is complete.
+        self.sync(&*file, &name)?;
+        self.durable.fetch_max(writer.next - 1, Ordering::AcqRel);
+        let number = writer.log.number() + 1;
+        let log = log::Writer::create(
+            &*self.disk,
+            number,
+            self.settings.log_seed,
+            writer.next,
+        )?;
+        writer.older_bytes += writer.log.len();
+        writer.log = log;
+        writer.logs.push((number, writer.next));
+        Ok(())
+    }
+}
+
+/// Memory of a buffered write besides its key and value: the header of its
+/// entry, its share of a table, and of the step in which an arena grows.
+const ENTRY_RAM: u64 = 64;
+
+/// A place that cannot be one.
+const BAD_PLACE: &str = "the place of a large value is not in the file";

@@ -1,0 +1,469 @@
+//! Merging: a slot's buffered writes and its segment become new segments.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::batch::Kind;
+use crate::core::{Counters, Shared, lock};
+use crate::delta::Delta;
+use crate::error::{Error, Result};
+use crate::extents::{Extent, PAGE};
+use crate::hash::KeyHash;
+use crate::page::{Place, Record};
+use crate::segment::{
+    MAX_DEPTH, Segment, SegmentReader, SegmentWriter, Target, Written,
+};
+use crate::space::Retired;
+use crate::view::{Slot, View, has};
+
+/// A slot that is merged, with the writes that are merged into it.
+struct Input {
+    slot: Arc<Slot>,
+    delta: Arc<Delta>,
+    merged: u64,
+}
+
+impl Input {
+    /// Pages and records of the segment and the writes, at most.
+    fn size(&self) -> (u64, u64) {
+        let (pages, records) =
+            self.slot.segment.as_ref().map_or((0, 0), |segment| {
+                (u64::from(segment.entry.data_pages), segment.entry.records)
+            });
+        let delta = (self.delta.bytes() as u64).div_ceil(PAGE);
+        (pages + delta, records + self.delta.len() as u64)
+    }
+}
+
+impl Shared {
+    /// Merges the slot whose merge is most useful, and returns `false` if
+    /// none has buffered writes. The caller holds `merging`.
+    ///
+    /// The fullest slot costs least per write. When the logs are long, the
+    /// slot with the oldest write comes first, because it pins them.
+    pub(crate) fn merge_one(&self) -> Result<bool> {
+        self.full.store(false, Ordering::Relaxed);
+        let view = self.view.load_full();
+        let slots = || view.slots().iter().filter(|s| s.oldest() < u64::MAX);
+        let slot = match self.is_log_long() {
+            true => slots().min_by_key(|slot| slot.oldest()),
+            false => slots().max_by_key(|slot| slot.ram()),
+        };
+        let Some(position) = slot.map(|slot| slot.low) else {
+            return Ok(false);
+        };
+        drop(view);
+        self.merge_at(position)?;
+        Ok(true)
+    }
+
+    /// Merges the slot of `position`, together with its neighbour of the
+    /// same parent range if both are small. The caller holds `merging`.
+    pub(crate) fn merge_at(&self, position: u64) -> Result<()> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        self.check_poison()?;
+        let (inputs, mut next_id) = {
+            let writer = lock(writer);
+            let view = self.view.load();
+            let at = view.find(position);
+            let inputs = self
+                .joined(&view, at)
+                .map(|at| {
+                    let slot = Arc::clone(&view.slots()[at]);
+                    let (delta, merged) = slot.freeze(writer.next - 1);
+                    Input { slot, delta, merged }
+                })
+                .collect::<Vec<_>>();
+            (inputs, writer.next_segment)
+        };
+        let first = &inputs[0].slot;
+        let depth = first.depth - u8::from(inputs.len() == 2);
+        let low = first.low;
+        let (pages, records) = inputs.iter().fold((0, 0), |sum, input| {
+            let (pages, records) = input.size();
+            (sum.0 + pages, sum.1 + records)
+        });
+        // Split into 2^k parts of at most half to all of the largest size.
+        let parts = (pages * PAGE)
+            .div_ceil(self.split_bytes())
+            .max(records.div_ceil(self.ram.max_records()))
+            .next_power_of_two();
+        let k = (parts.trailing_zeros() as u8).min(MAX_DEPTH - depth);
+        let targets: Vec<_> = (0..1u64 << k)
+            .map(|part| {
+                let shift = 64 - u32::from(depth + k);
+                let offset = part.checked_shl(shift).unwrap_or(0);
+                (low + offset, depth + k)
+            })
+            .collect();
+        // A quarter above the expected size, and room for an index.
+        let share = pages >> k;
+        let index = (records >> k) / 1000;
+        let mut room = share + share / 4 + index + 32;
+        let mut build = Build { shared: self, taken: Vec::new() };
+        let slots = loop {
+            let built = build.slots(&inputs, &targets, room, &mut next_id);
+            match built {
+                Ok(Some(slots)) => break slots,
+                Ok(None) => room *= 2,
+                Err(_) => {}
+            }
+            build.undo();
+            built?;
+        };
+        self.publish(&inputs, slots, next_id);
+        Counters::add(&self.counters.merges, 1);
+        Ok(())
+    }
+
+    /// Size at which a segment is split: parts have between 0.7 and 1.4 of
+    /// the size that was chosen.
+    fn split_bytes(&self) -> u64 {
+        self.ram.segment_bytes() * 7 / 5
+    }
+
+    /// The slots that are merged together with slot `at`.
+    pub(crate) fn joined(
+        &self,
+        view: &View,
+        at: usize,
+    ) -> std::ops::Range<usize> {
+        let slots = view.slots();
+        let slot = &slots[at];
+        if slot.depth == 0 {
+            return at..at + 1;
+        }
+        let width = 1u64.checked_shl(64 - u32::from(slot.depth)).unwrap_or(0);
+        let range = match slot.low & width {
+            0 => at..at + 2,
+            _ => at - 1..at + 1,
+        };
+        let bytes = |slot: &Slot| {
+            let pages = slot
+                .segment
+                .as_ref()
+                .map_or(0, |segment| u64::from(segment.entry.data_pages));
+            pages * PAGE + slot.ram()
+        };
+        let pair = slots.get(range.clone());
+        let joins = pair.is_some_and(|pair| {
+            pair.iter().all(|other| other.depth == slot.depth)
+                && pair.iter().map(|slot| bytes(slot)).sum::<u64>()
+                    < self.split_bytes() / 3
+        });
+        match joins {
+            true => range,
+            false => at..at + 1,
+        }
+    }
+
+    /// Replaces the segment of `slot` by a copy of it in another place.
+    pub(crate) fn publish_moved(&self, slot: &Arc<Slot>, segment: Segment) {
+        let Some(writer) = &self.writer else { return };
+        let merged = slot.merged;
+        let next_id = lock(writer).next_segment;
+        let range = (slot.low, slot.depth);
+        let segment = Some(Arc::new(segment));
+        let new = Slot::new(range, merged, segment, &self.ram.buffers)
+            .after(slot.readers().collect());
+        let input =
+            Input { slot: Arc::clone(slot), delta: Arc::default(), merged };
+        self.publish(&[input], vec![Arc::new(new)], next_id);
+    }
+
+    /// Replaces the merged slots by the new ones in the view.
+    fn publish(&self, inputs: &[Input], slots: Vec<Arc<Slot>>, next_id: u64) {
+        let Some(writer) = &self.writer else { return };
+        let mut writer = lock(writer);
+        writer.next_segment = next_id;
+        // A segment is read by readers of its slot, a large value also by
+        // those of the slots before.
+        let segments = Retired {
+            pins: inputs.iter().map(|input| input.slot.pin()).collect(),
+            extents: inputs
+                .iter()
+                .filter_map(|input| input.slot.segment.as_ref())
+                .map(|segment| segment.entry.extent)
+                .collect(),
+        };
+        let readers = inputs.iter().flat_map(|input| input.slot.readers());
+        let pins = readers.collect();
+        let mut extents = Vec::new();
+        for Input { slot, delta, .. } in inputs {
+            extents.extend_from_slice(delta.larges());
+            if let Some(segment) = &slot.segment {
+                extents.extend_from_slice(segment.larges());
+            }
+            let buffer = slot.buffer();
+            extents.extend_from_slice(buffer.active.larges());
+            let mut at = 0;
+            if buffer.active.is_empty() {
+                continue;
+            }
+            // Few writes: those since the merge began.
+            for (position, entry) in buffer.active.sorted(u64::MAX) {
+                let entry = buffer.active.entry(entry);
+                while slots
+                    .get(at)
+                    .is_some_and(|s| !has((s.low, s.depth), position))
+                {
+                    at += 1;
+                }
+                let write = (entry.kind, entry.key, entry.value);
+                slots[at].insert(position, entry.sequence, write, 0);
+            }
+        }
+        let mut kept: Vec<Extent> = Vec::new();
+        for slot in &slots {
+            if let Some(segment) = &slot.segment {
+                kept.extend_from_slice(segment.larges());
+            }
+            kept.extend_from_slice(slot.buffer().active.larges());
+        }
+        kept.sort_unstable();
+        extents.retain(|extent| kept.binary_search(extent).is_err());
+        extents.sort_unstable();
+        extents.dedup();
+        let view = self.view.load();
+        let start = view.find(inputs[0].slot.low);
+        let new = view.replaced(start..start + inputs.len(), slots);
+        self.ram.directory.store(new.ram(), Ordering::Relaxed);
+        self.view.store(Arc::new(new));
+        inputs.iter().for_each(|input| input.slot.leave());
+        let larges = Retired { pins, extents };
+        let retired = [segments, larges].into_iter();
+        lock(&self.space)
+            .retired
+            .extend(retired.filter(|retired| !retired.extents.is_empty()));
+    }
+}
+
+/// New segments, with the extents they take until they are published.
+struct Build<'a> {
+    shared: &'a Shared,
+    taken: Vec<Extent>,
+}
+
+impl Build<'_> {
+    /// Gives the extents back.
+    fn undo(&mut self) {
+        let mut space = lock(&self.shared.space);
+        for extent in self.taken.drain(..) {
+            space.extents.release(extent);
+        }
+    }
+
+    /// Builds the slots of `targets` from `inputs`. `None` if one needs more
+    /// than `room` pages.
+    fn slots(
+        &mut self,
+        inputs: &[Input],
+        targets: &[(u64, u8)],
+        room: u64,
+        next_id: &mut u64,
+    ) -> Result<Option<Vec<Arc<Slot>>>> {
+        let shared = self.shared;
+        let merged =
+            inputs.iter().map(|input| input.merged).min().unwrap_or(0);
+        let mut slots = Vec::with_capacity(targets.len());
+        let mut records = inputs.iter().map(|input| {
+            let segment = input.slot.segment.clone();
+            let reader = segment.map(|segment| {
+                SegmentReader::new(segment, Arc::clone(&shared.data))
+            });
+            let Slot { low, depth, .. } = *input.slot;
+            let delta = Arc::clone(&input.delta);
+            Merged::new(reader, delta, (low, depth), shared.hash)
+        });
+        let mut current = records.next();
+        for &(low, depth) in targets {
+            let extent = lock(&shared.space).extents.allocate(room);
+            self.taken.push(extent);
+            let id = *next_id;
+            *next_id += 1;
+            let target = Target { low, depth, id, merged, extent };
+            let mut writer =
+                SegmentWriter::new(&*shared.data, &shared.filter, target);
+            let inside = |position| has((low, depth), position);
+            while let Some(input) = &mut current {
+                match input.next(inside, |position, record, large| {
+                    writer.push(position, record, large)
+                })? {
+                    Step::Written => {}
+                    Step::Outside => break,
+                    Step::End => current = records.next(),
+                }
+            }
+            let segment = match writer.finish(&shared.ram.index)? {
+                Written::Full => return Ok(None),
+                Written::Empty => None,
+                Written::Segment(segment) => Some(Arc::new(segment)),
+            };
+            let used = segment.as_ref().map_or(0, |s| s.entry.extent.pages);
+            let rest = Extent {
+                start: extent.start + used,
+                pages: extent.pages - used,
+            };
+            lock(&shared.space).extents.release(rest);
+            self.taken.pop();
+            self.taken.push(Extent { start: extent.start, pages: used });
+            let bytes = used * PAGE;
+            Counters::add(&shared.counters.segment_bytes, bytes);
+            let total = &shared.ram.buffers;
+            let readers = inputs.iter().flat_map(|i| i.slot.readers());
+            let slot = Slot::new((low, depth), merged, segment, total)
+                .after(readers.collect());
+            slots.push(Arc::new(slot));
+        }
+        Ok(Some(slots))
+    }
+}
+
+/// Result of [`Merged::next`].
+pub(crate) enum Step {
+    /// A record was passed, or a deletion was skipped.
+    Written,
+    /// The next record is outside the range.
+    Outside,
+    /// All records were passed.
+    End,
+}
+
+/// The records of a segment with buffered writes applied, in order.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    reader: Option<SegmentReader>,
+    /// Position of the reader's record that was not yet passed.
+    pending: Option<u64>,
+    delta: Arc<Delta>,
+    order: std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>,
+    /// Smallest position of the segment, and its depth.
+    range: (u64, u8),
+    hash: KeyHash,
+    /// Position and key of the last record of the segment.
+    last: (u64, Vec<u8>),
+}
+
+impl Merged {
+    /// The records that `reader` reads, all in `range`, with `delta` applied.
+    pub(crate) fn new(
+        reader: Option<SegmentReader>,
+        delta: Arc<Delta>,
+        range: (u64, u8),
+        hash: KeyHash,
+    ) -> Self {
+        Self {
+            reader,
+            pending: None,
+            order: delta.sorted(u64::MAX).into_iter().peekable(),
+            delta,
+            range,
+            hash,
+            last: (0, Vec::new()),
+        }
+    }
+
+    /// First page of the block of the last record of the segment.
+    pub(crate) fn page(&self) -> u32 {
+        self.reader.as_ref().map_or(0, SegmentReader::page)
+    }
+
+    /// Reads the next record of the segment, if none is pending, and checks
+    /// its place in the order.
+    fn advance(&mut self) -> Result<()> {
+        if self.pending.is_some() {
+            return Ok(());
+        }
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let advanced = reader.advance()?;
+        if !advanced {
+            self.reader = None;
+            return Ok(());
+        }
+        let record = reader.record()?;
+        let position = self.hash.position(record.key);
+        let before = (self.last.0, &self.last.1[..]);
+        let first = self.last == (0, Vec::new());
+        let why = if !has(self.range, position) {
+            Some("a key belongs to another segment")
+        } else if (position, record.key) <= before && !first {
+            Some("the keys of a block are not in order")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return Err(reader.corrupt(why));
+        }
+        self.last.0 = position;
+        self.last.1.clear();
+        self.last.1.extend_from_slice(record.key);
+        self.pending = Some(position);
+        Ok(())
+    }
+
+    /// Passes the next record to `write` if its position is `inside`.
+    pub(crate) fn next(
+        &mut self,
+        inside: impl Fn(u64) -> bool,
+        mut write: impl FnMut(u64, &Record<'_>, Option<Extent>) -> Result<()>,
+    ) -> Result<Step> {
+        self.advance()?;
+        let old = match (&self.reader, self.pending) {
+            (Some(reader), Some(position)) => {
+                Some((position, reader.record()?))
+            }
+            _ => None,
+        };
+        let new = self
+            .order
+            .peek()
+            .map(|&(position, at)| (position, self.delta.entry(at)));
+        let ordering = match (&old, &new) {
+            (None, None) => return Ok(Step::End),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(old), Some(new)) => {
+                (old.0, old.1.key).cmp(&(new.0, new.1.key))
+            }
+        };
+        let position = match ordering {
+            std::cmp::Ordering::Less => old.as_ref().map(|old| old.0),
+            _ => new.as_ref().map(|new| new.0),
+        };
+        let Some(position) = position.filter(|&p| inside(p)) else {
+            return Ok(Step::Outside);
+        };
+        if ordering == std::cmp::Ordering::Less {
+            if let (Some((_, record)), Some(reader)) = (old, &self.reader) {
+                let large = match record.large {
+                    false => None,
+                    true => Some(place(record.value).ok_or_else(|| {
+                        reader.corrupt("the place of a large value is bad")
+                    })?),
+                };
+                write(position, &record, large)?;
+            }
+        } else if let Some((_, entry)) = new {
+            let large = entry.kind == Kind::Large;
+            let record = Record { key: entry.key, value: entry.value, large };
+            let bad = || Error::corrupt("log", 0, "a bad place");
+            let extent = match large {
+                true => Some(place(entry.value).ok_or_else(bad)?),
+                false => None,
+            };
+            if entry.kind != Kind::Delete {
+                write(position, &record, extent)?;
+            }
+            self.order.next();
+        }
+        if ordering != std::cmp::Ordering::Greater {
+            self.pending = None;
+        }
+        Ok(Step::Written)
+    }
+}
+
+/// Extent of a large value.
+fn place(value: &[u8]) -> Option<Extent> {
+    Place::decode(value).map(|place| place.extent)
+}

@@ -1,0 +1,144 @@
+//! The memory budget: exact counts, and the part that is left for buffered
+//! writes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::delta::MAX_STEP;
+use crate::log;
+use crate::options::Options;
+use crate::segment::CHUNK;
+
+/// Bytes of the handle itself.
+const FIXED: u64 = 64 << 10;
+
+/// Fewest bytes per record that a segment counts: it bounds the memory of a
+/// merge, which is proportional to the number of records.
+const RECORD_BYTES: u64 = 32;
+
+/// Memory of a merge per record of the segment it writes: the hash for the
+/// filter with the step in which the list grows, the filter of at most 30
+/// bits as it is built and as it is written, and a place in the order of the
+/// buffered writes.
+const MERGE_PER_RECORD: u64 = 10 + 8 + 16;
+
+/// Bytes of buffered writes.
+#[derive(Debug, Default)]
+pub(crate) struct BufferBytes {
+    /// In all slots, also in those that only readers and snapshots hold.
+    pub(crate) held: AtomicU64,
+    /// In the slots of the newest view.
+    pub(crate) current: AtomicU64,
+}
+
+/// Counts of the memory that a handle holds.
+#[derive(Debug)]
+pub(crate) struct Ram {
+    budget: u64,
+    /// Most bytes of buffered writes, if the budget has as many.
+    buffer_bytes: u64,
+    segment_bytes: u64,
+    /// Bytes of the indexes of all segments, also of those that only readers
+    /// hold.
+    pub(crate) index: Arc<AtomicU64>,
+    /// Bytes of the buffered writes.
+    pub(crate) buffers: Arc<BufferBytes>,
+    /// Bytes of the directory and the slots.
+    pub(crate) directory: AtomicU64,
+}
+
+impl Ram {
+    /// Counts for the budgets of a handle, and segments of this size.
+    pub(crate) fn new(options: &Options, segment_bytes: u64) -> Self {
+        Self {
+            budget: options.ram,
+            buffer_bytes: options.buffer_bytes,
+            segment_bytes,
+            index: Arc::default(),
+            buffers: Arc::default(),
+            directory: AtomicU64::new(0),
+        }
+    }
+
+    /// The budget.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Bytes that a merge may hold.
+    pub(crate) fn merge(&self) -> u64 {
+        let records = self.max_records();
+        4 * CHUNK as u64 + records * MERGE_PER_RECORD
+    }
+
+    /// Largest number of records of a segment that is not split.
+    pub(crate) fn max_records(&self) -> u64 {
+        (self.segment_bytes / RECORD_BYTES).max(64)
+    }
+
+    /// Bytes that are not for buffered writes. Two directories exist while
+    /// one replaces the other, and two tables of a buffer while it grows.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.index.load(Ordering::Relaxed)
+            + 2 * self.directory.load(Ordering::Relaxed)
+            + self.merge()
+            + 2 * log::BUFFER as u64
+            + 2 * MAX_STEP as u64
+            + self.segment_bytes / 16
+            + FIXED
+    }
+
+    /// Bytes that the budget leaves for buffered writes.
+    pub(crate) fn buffer_limit(&self) -> u64 {
+        self.budget.saturating_sub(self.reserved())
+    }
+
+    /// Bytes that the slots of the newest view may hold.
+    fn current_limit(&self) -> u64 {
+        let read = self.buffered().saturating_sub(self.current());
+        self.buffer_limit().saturating_sub(read).min(self.buffer_bytes)
+    }
+
+    /// Whether the buffers may grow by `needed` bytes. A batch may exceed the
+    /// size that was chosen for the buffers, but not the budget.
+    pub(crate) fn has_room(&self, needed: u64) -> bool {
+        self.buffered() + needed <= self.buffer_limit()
+            && self.current() <= self.buffer_bytes
+    }
+
+    /// Whether the buffers hold so much that merging is due.
+    pub(crate) fn is_full(&self) -> bool {
+        let limit = self.current_limit();
+        self.current() > limit - limit / 5
+    }
+
+    /// Bytes of buffered writes held.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.buffers.held.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of buffered writes in the newest view.
+    fn current(&self) -> u64 {
+        self.buffers.current.load(Ordering::Relaxed)
+    }
+
+    /// The most that buffered writes may hold with an empty index.
+    fn most_buffered(&self) -> u64 {
+        self.budget.min(self.buffer_bytes)
+    }
+
+    /// Length at which a log file ends.
+    pub(crate) fn log_file_bytes(&self) -> u64 {
+        (self.most_buffered() / 2).clamp(64 << 10, 64 << 20)
+    }
+
+    /// Length of all log files above which the oldest writes are merged.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        3 * self.most_buffered() + (256 << 10)
+    }
+
+    /// Size at which a segment is split.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+}

@@ -1,0 +1,149 @@
+//! The space of the data file: which extents may be written again.
+//!
+//! An extent that a merge replaced is free once a manifest without it is
+//! durable, no reader of this process holds its slot, and no other process
+//! has the store open for reading.
+
+use std::sync::Weak;
+
+use crate::disk::{Disk, DiskFile, LockKind};
+use crate::error::{Error, Result};
+use crate::extents::{Extent, Extents, PAGE};
+use crate::manifest::DATA;
+use crate::view::Pin;
+
+/// Name of the file whose lock readers of other processes hold.
+pub(crate) const READERS_LOCK: &str = "readers";
+
+/// Runs of fewer pages are not returned to the file system.
+const PUNCH_PAGES: u64 = 16;
+
+/// Extents that no longer belong to the newest view.
+#[derive(Debug)]
+pub(crate) struct Retired {
+    /// Pins of the slots whose readers may read the extents.
+    pub(crate) pins: Vec<Weak<Pin>>,
+    pub(crate) extents: Vec<Extent>,
+}
+
+impl Retired {
+    /// Number of pages.
+    pub(crate) fn pages(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.pages).sum()
+    }
+}
+
+/// Free, used and retired extents.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) extents: Extents,
+    /// Extents that a durable manifest names.
+    pub(crate) retired: Vec<Retired>,
+    /// Extents that no durable manifest names, with possible readers.
+    read: Vec<Retired>,
+    /// Log files that no durable manifest names.
+    pub(crate) logs: Vec<String>,
+    /// Generation of the durable manifest.
+    pub(crate) generation: u64,
+    /// Extent of its body.
+    pub(crate) body: Extent,
+}
+
+impl Space {
+    /// The space of a file whose used extents are known.
+    pub(crate) fn new(
+        extents: Extents,
+        generation: u64,
+        body: Extent,
+    ) -> Self {
+        Self {
+            extents,
+            retired: Vec::new(),
+            read: Vec::new(),
+            logs: Vec::new(),
+            generation,
+            body,
+        }
+    }
+
+    /// Pages that a commit would let be released.
+    pub(crate) fn retired_pages(&self) -> u64 {
+        self.retired.iter().map(Retired::pages).sum()
+    }
+
+    /// Pages that wait for readers.
+    pub(crate) fn read_pages(&self) -> u64 {
+        self.read.iter().map(Retired::pages).sum()
+    }
+
+    /// A manifest is durable that does not name the first `count` retired
+    /// items nor the body before.
+    pub(crate) fn committed(&mut self, count: usize, body: Extent) {
+        self.generation += 1;
+        self.read.extend(self.retired.drain(..count));
+        let body = std::mem::replace(&mut self.body, body);
+        self.read.push(Retired { pins: Vec::new(), extents: vec![body] });
+    }
+
+    /// Frees the extents without readers, and cuts the file after the last
+    /// extent in use.
+    pub(crate) fn release(
+        &mut self,
+        disk: &dyn Disk,
+        file: &dyn DiskFile,
+    ) -> Result<()> {
+        let is_unread = |retired: &Retired| {
+            retired.pins.iter().all(|pin| pin.strong_count() == 0)
+        };
+        if self.logs.is_empty() && !self.read.iter().any(is_unread) {
+            return Ok(());
+        }
+        // A reader that comes later reads the durable manifest, which names
+        // none of the extents: the lock need not be kept.
+        let lock = disk
+            .lock(READERS_LOCK, LockKind::Exclusive)
+            .map_err(|e| Error::io("lock", READERS_LOCK, e))?;
+        if lock.is_none() {
+            return Ok(());
+        }
+        drop(lock);
+        let mut free = Vec::new();
+        self.read.retain(|retired| {
+            let unread = is_unread(retired);
+            if unread {
+                free.extend_from_slice(&retired.extents);
+            }
+            !unread
+        });
+        for &extent in &free {
+            self.extents.release(extent);
+        }
+        let end = self.extents.end();
+        if self.extents.free_pages() * 4 > end {
+            for extent in free {
+                if extent.pages >= PUNCH_PAGES && extent.end() <= end {
+                    let punched =
+                        file.punch(extent.offset(), extent.pages * PAGE);
+                    match punched {
+                        Err(e)
+                            if e.kind() != std::io::ErrorKind::Unsupported =>
+                        {
+                            return Err(Error::io("punch", DATA, e));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        let len = file.len().map_err(|e| Error::io("measure", DATA, e))?;
+        if len > end * PAGE {
+            file.set_len(end * PAGE)
+                .map_err(|e| Error::io("truncate", DATA, e))?;
+        }
+        for name in self.logs.drain(..) {
+            // A log that stays is removed when the store is opened.
+            let _ = disk.remove(&name);
+        }
+        Ok(())
+    }
+}
