@@ -297,7 +297,7 @@ impl Build<'_> {
             let segment = match writer.finish(&shared.ram.index)? {
                 Written::Full => return Ok(None),
                 Written::Empty => None,
-                Written::Segment(segment) => Some(Arc::new(segment)),
+                Written::Segment(segment) => Some(segment),
             };
             let used = segment.as_ref().map_or(0, |s| s.entry.extent.pages);
             let rest = Extent {

@@ -87,38 +87,35 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: &Options) -> Result<Shared> {
 
 /// Opens a store for reading.
 pub(crate) fn open_read_only(
-    disk: &Arc<dyn Disk>,
+    disk: Arc<dyn Disk>,
     options: &Options,
 ) -> Result<Shared> {
     options.check()?;
-    let data = open_data(&**disk, Mode::Read)?;
-    let mut attempt = 0;
-    loop {
-        let lock = disk
-            .lock(READERS_LOCK, LockKind::Shared)
-            .map_err(|e| Error::io("lock", READERS_LOCK, e))?;
-        let loaded = match lock {
-            // The writer holds the lock for an instant, to find readers.
-            None => Err(Error::Locked),
-            Some(lock) => load(
-                Arc::clone(disk),
-                Arc::clone(&data),
-                options,
-                Some(lock),
-                false,
-            ),
-        };
-        attempt += 1;
-        match loaded {
+    let data = open_data(&*disk, Mode::Read)?;
+    for _ in 1..ATTEMPTS {
+        match read(Arc::clone(&disk), Arc::clone(&data), options) {
             // A slot or a log may have been read while it was written.
-            Err(Error::Locked | Error::Corrupt { .. })
-                if attempt < ATTEMPTS =>
-            {
+            Err(Error::Locked | Error::Corrupt { .. }) => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
             loaded => return loaded,
         }
     }
+    read(disk, data, options)
+}
+
+/// One attempt of [`open_read_only`].
+fn read(
+    disk: Arc<dyn Disk>,
+    data: Arc<dyn DiskFile>,
+    options: &Options,
+) -> Result<Shared> {
+    let lock = disk
+        .lock(READERS_LOCK, LockKind::Shared)
+        .map_err(|e| Error::io("lock", READERS_LOCK, e))?
+        // The writer holds the lock for an instant, to find readers.
+        .ok_or(Error::Locked)?;
+    load(disk, data, options, Some(lock), false)
 }
 
 /// Opens the data file.

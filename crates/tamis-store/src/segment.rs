@@ -217,7 +217,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) enum Written {
     /// The segment, which begins at the target's extent.
-    Segment(Segment),
+    Segment(Arc<Segment>),
     /// No record was added.
     Empty,
     /// The extent was too small.
@@ -348,7 +348,7 @@ impl<'a> SegmentWriter<'a> {
         };
         let larges = std::mem::take(&mut self.larges);
         let segment = Segment::new(entry, fences, filter, larges, total);
-        Ok(Written::Segment(segment))
+        Ok(Written::Segment(Arc::new(segment)))
     }
 }
 

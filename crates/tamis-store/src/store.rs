@@ -163,7 +163,7 @@ impl Store {
         disk: Arc<dyn Disk>,
         options: &Options,
     ) -> Result<Self> {
-        Self::start(open::open_read_only(&disk, options)?)
+        Self::start(open::open_read_only(disk, options)?)
     }
 
     /// Makes all writes durable and closes the store. Dropping it does the

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tamis_store::{Batch, Durability, Options, Snapshot, Store};
 
+type Result<T> = tamis_store::Result<T>;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Debug, Clone)]
@@ -41,13 +42,14 @@ fn value(i: usize, len: usize) -> Vec<u8> {
     (0..len).map(|j| (i * 31 + j) as u8).collect()
 }
 
-fn check(snapshot: &Snapshot, model: &Model) {
-    let found: Model = snapshot.iter().map(|record| record.unwrap()).collect();
+fn check(snapshot: &Snapshot, model: &Model) -> Result<()> {
+    let found: Model = snapshot.iter().collect::<Result<_>>()?;
     assert_eq!(found.len(), model.len());
     assert!(found == *model, "a snapshot differs from the model");
     for key in (0..=255u8).map(|k| vec![k]) {
-        assert!(snapshot.get(&key).unwrap() == model.get(&key).cloned());
+        assert!(snapshot.get(&key)? == model.get(&key).cloned());
     }
+    Ok(())
 }
 
 proptest! {
@@ -108,7 +110,7 @@ proptest! {
                 Step::DropSnapshot => {
                     if !snapshots.is_empty() {
                         let (snapshot, model) = snapshots.remove(0);
-                        check(&snapshot, &model);
+                        check(&snapshot, &model).unwrap();
                     }
                 }
                 Step::Flush => store.flush().unwrap(),
@@ -119,7 +121,7 @@ proptest! {
                 }
                 Step::Reopen => {
                     for (snapshot, model) in snapshots.drain(..) {
-                        check(&snapshot, &model);
+                        check(&snapshot, &model).unwrap();
                     }
                     drop(store);
                     store = Store::open(dir.path(), &options).unwrap();
@@ -127,9 +129,9 @@ proptest! {
             }
         }
         for (snapshot, model) in &snapshots {
-            check(snapshot, model);
+            check(snapshot, model).unwrap();
         }
-        check(&store.snapshot().unwrap(), &model);
+        check(&store.snapshot().unwrap(), &model).unwrap();
         store.verify().unwrap();
         let ram = store.stats().unwrap().ram;
         prop_assert!(ram.total() <= ram.budget);
