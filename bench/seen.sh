@@ -45,10 +45,38 @@ seen 0.1%
 lost=$(sed -n 's/.* about \(.*\) lost$/\1/p' "$work/err")
 found=$((different - $(wc -l < "$work/out")))
 seen 0.01%
-if command -v huniq > /dev/null; then measure huniq huniq; fi
+huniq=
+if command -v huniq > /dev/null; then measure huniq huniq; huniq=yes; fi
 if command -v runiq > /dev/null; then measure runiq "runiq -"; fi
 measure "awk '!seen[\$0]++'" "awk '!seen[\$0]++'"
 measure "sort -u" "sort -u -T '$work'"
+
+# Verdict on the goals: time and memory beside huniq's, and the lost lines.
+goals() {
+    awk -F'|' -v different="$different" '
+        function verdict(reached) { return reached ? "reached" : "not reached" }
+        $2 ~ /tamis seen/ {
+            split($2, words, ", "); rate[++n] = words[2] + 0
+            wall[n] = $3; cpu[n] = $4; memory[n] = $5; lost[n] = 1 - $6 / different
+        }
+        $2 ~ /huniq/ { huniq_wall = $3; huniq_cpu = $4; huniq_memory = $5 }
+        END {
+            for (i = 1; i <= n; i++) {
+                if (cpu[i] > slowest) slowest = cpu[i]
+                if (memory[i] > largest) largest = memory[i]
+                # Four standard deviations above the rate.
+                limit = rate[i] / 100 + 4 * sqrt(rate[i] / 100 / different)
+                if (lost[i] > limit) over = 1
+                repeated = repeated || lost[i] < 0
+            }
+            printf "* at most 1.3 times the CPU time of huniq: %s (%.2f);\n",
+                verdict(slowest <= 1.3 * huniq_cpu), slowest / huniq_cpu
+            printf "* at most 0.15 of the memory of huniq: %s (%.3f);\n",
+                verdict(largest <= 0.15 * huniq_memory), largest / huniq_memory
+            printf "* no repeat is printed: %s;\n", verdict(!repeated)
+            printf "* lost lines within the rate asked for: %s.\n", verdict(!over)
+        }' "$table"
+}
 
 section=$work/section
 {
@@ -67,8 +95,13 @@ section=$work/section
     echo "|---|---|---|---|---|"
     cat "$table"
     echo
-    echo "At 0.1 % \`tamis seen\` expected to lose $lost new lines, and lost $found. No repeat is"
-    echo "printed: a filter has no false negatives."
+    echo "At 0.1 % \`tamis seen\` expected to lose $lost new lines, and lost $found."
+    if [ -n "$huniq" ]; then
+        echo
+        echo "Goals, of the slowest and largest run of \`tamis seen\`:"
+        echo
+        goals
+    fi
     echo
     echo "<!-- end seen -->"
 } > "$section"
