@@ -503,11 +503,14 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// Least rate that is printed as a percentage: 0.0100 % after rounding.
+const LEAST_PERCENTAGE: f64 = 0.999_95e-4;
+
 /// Formats a rate in at most 9 columns: 1.0000 % or 1.000e-6.
 pub(crate) fn short_rate(rate: f64) -> String {
     match rate {
         ..=0.0 => "none".into(),
-        0.0..1e-4 => format!("{rate:.3e}"),
+        0.0..LEAST_PERCENTAGE => format!("{rate:.3e}"),
         _ => format!("{:.4} %", rate * 100.0),
     }
 }
@@ -519,7 +522,7 @@ pub(crate) fn rate(rate: f64) -> String {
     let one_in = 1.0 / rate;
     match rate {
         ..=0.0 | 0.1.. => short,
-        0.0..1e-4 => format!("{short} (1 in {one_in:.3e})"),
+        0.0..LEAST_PERCENTAGE => format!("{short} (1 in {one_in:.3e})"),
         _ => format!("{short} (1 in {one_in:.0})"),
     }
 }
@@ -575,5 +578,7 @@ mod tests {
         assert_eq!(rate(0.673_954), "67.3954 %");
         assert_eq!(rate(0.0), "none");
         assert_eq!(rate(1e-6), "1.000e-6 (1 in 1.000e6)");
+        assert_eq!(rate(0.99999e-4), "0.0100 % (1 in 10000)");
+        assert_eq!(rate(0.9999e-4), "9.999e-5 (1 in 1.000e4)");
     }
 }

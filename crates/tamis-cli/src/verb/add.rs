@@ -20,7 +20,8 @@ use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 /// much faster for few keys in a large filter. The change is as atomic:
 /// whenever the process is killed, all the keys are in the filter or none. It
 /// waits for readers of the file as well, and --strict regards the filter
-/// before the addition.
+/// before the addition. The message of a disk error has the step that failed,
+/// and whether the file has the keys.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -104,15 +104,20 @@ impl Args {
         path: &Path,
         error: &Error,
     ) -> Failure {
-        let hint = match error {
+        let reason = match error {
             Error::Mismatch { field, .. } => {
-                format!(" ({})", self.cure(field, filter, part))
+                let cure = self.cure(field, filter, part);
+                match *field {
+                    // The cure has the values, unless they are secret.
+                    "seed" => format!("cannot merge: seed differs ({cure})"),
+                    _ => format!("{error} ({cure})"),
+                }
             }
-            _ => String::new(),
+            _ => error.to_string(),
         };
         let first = self.filters.first().map_or(path, PathBuf::as_path);
         Failure::new(format_args!(
-            "{} and {}: {error}{hint}",
+            "{} and {}: {reason}",
             first.display(),
             path.display()
         ))

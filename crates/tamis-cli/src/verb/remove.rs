@@ -30,7 +30,8 @@ use crate::report::{FilterReport, ReportArgs, ReportForm, count, row};
 /// With --in-place only the blocks of the keys are read and written, which is
 /// much faster for few keys in a large filter. The change is as atomic:
 /// whenever the process is killed, all the keys are removed or none. It waits
-/// for readers of the file as well.
+/// for readers of the file as well. The message of a disk error has the step
+/// that failed, and whether the keys are removed.
 ///
 /// Exit status: 0 if a key was removed, 1 if none was, 2 on error.
 #[derive(clap::Args)]
