@@ -8,12 +8,18 @@
 
 mod bound;
 mod budget;
+mod convexity;
+mod forty;
+mod largest;
+mod lines;
+mod memory;
 mod partition;
 mod rates;
 mod region;
 mod single;
 mod speed;
 mod trace;
+mod variance;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -44,15 +50,21 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the papers.
-pub static ALL: [Experiment; 8] = [
+pub static ALL: [Experiment; 14] = [
     bound::EXPERIMENT,
+    convexity::EXPERIMENT,
     single::EXPERIMENT,
     region::EXPERIMENT,
     rates::EXPERIMENT,
     trace::EXPERIMENT,
     budget::EXPERIMENT,
     partition::EXPERIMENT,
+    variance::EXPERIMENT,
+    largest::EXPERIMENT,
+    memory::EXPERIMENT,
     speed::EXPERIMENT,
+    forty::EXPERIMENT,
+    lines::EXPERIMENT,
 ];
 
 /// The experiment `name`.

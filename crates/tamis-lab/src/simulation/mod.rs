@@ -13,6 +13,7 @@
 //! # Ok::<(), tamis_lab::baseline::Error>(())
 //! ```
 
+mod fingerprints;
 mod keys;
 mod placement;
 mod rate;
@@ -23,6 +24,7 @@ use std::thread;
 
 use crate::baseline::{Baseline, Error, Lines};
 
+pub(crate) use fingerprints::fingerprint_rate;
 pub use keys::Keys;
 pub(crate) use keys::{mix, reduce};
 pub(crate) use placement::{Placement, Scheme, shares};

@@ -37,4 +37,7 @@ macro_rules! experiments {
     };
 }
 
-experiments! { bound single region rates trace budget partition speed }
+experiments! {
+    bound convexity single region rates trace budget partition variance
+    largest memory speed forty lines
+}
