@@ -1,9 +1,7 @@
 //! Experiments, and the figures of the documents.
 
 mod balanced_tinyset;
-mod baselines;
 mod plots;
-mod summaries;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,20 +23,6 @@ enum Verb {
         #[arg(long, default_value = "docs/img")]
         directory: PathBuf,
     },
-    /// Compare summaries of multilevel tables with the fast hash table of
-    /// Song et al.
-    Summaries {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Measure the structures of other papers beside their formulas and
-    /// published sizes
-    Baselines {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
     /// Measure TinySets under multilevel placement
     BalancedTinyset {
         /// Print JSON
@@ -50,8 +34,6 @@ enum Verb {
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Plots { directory } => plots::draw(&directory),
-        Verb::Summaries { json } => summaries::run(json),
-        Verb::Baselines { json } => baselines::run(json),
         Verb::BalancedTinyset { json } => balanced_tinyset::run(json),
     };
     match result {

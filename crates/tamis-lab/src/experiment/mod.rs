@@ -8,16 +8,24 @@
 
 mod bound;
 mod budget;
+mod churn;
 mod convexity;
+mod crisis;
+mod deletions;
 mod forty;
 mod largest;
 mod lines;
 mod memory;
+mod misnamed;
+mod overload;
 mod partition;
 mod rates;
 mod region;
+mod rivals;
 mod single;
 mod speed;
+mod summaries;
+mod tail;
 mod trace;
 mod variance;
 
@@ -50,7 +58,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the papers.
-pub static ALL: [Experiment; 14] = [
+pub static ALL: [Experiment; 22] = [
     bound::EXPERIMENT,
     convexity::EXPERIMENT,
     single::EXPERIMENT,
@@ -63,8 +71,16 @@ pub static ALL: [Experiment; 14] = [
     largest::EXPERIMENT,
     memory::EXPERIMENT,
     speed::EXPERIMENT,
+    rivals::EXPERIMENT,
     forty::EXPERIMENT,
     lines::EXPERIMENT,
+    overload::EXPERIMENT,
+    churn::EXPERIMENT,
+    tail::EXPERIMENT,
+    crisis::EXPERIMENT,
+    summaries::EXPERIMENT,
+    deletions::EXPERIMENT,
+    misnamed::EXPERIMENT,
 ];
 
 /// The experiment `name`.

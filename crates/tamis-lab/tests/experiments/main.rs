@@ -39,5 +39,6 @@ macro_rules! experiments {
 
 experiments! {
     bound convexity single region rates trace budget partition variance
-    largest memory speed forty lines
+    largest memory speed rivals forty lines overload churn tail crisis
+    summaries deletions misnamed
 }

@@ -1,15 +1,26 @@
 //! Summaries of a multilevel table compared with the fast hash table:
 //! memory, false positives and failures.
 
-use std::error::Error;
-
-use serde::Serialize;
-use tamis_lab::baseline::{Baseline, FastHashTable};
-use tamis_lab::simulation::{Keys, Rate, false_positives, runs};
 use tamis_theory::crisis::Occupancy;
 use tamis_theory::summary::{self, Goal};
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+use super::{Experiment, Result, Setting};
+use crate::baseline::{Baseline as _, FastHashTable};
+use crate::report::{
+    Axis, Chart, Corner, Finding, Outcome, Series, Table, row,
+};
+use crate::simulation::{Keys, Rate, false_positives, mix, runs};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "summaries",
+    title: "Summaries beside the fast hash table",
+    source: "SUM, interpolation search to numerical evaluation",
+    about: "Memory, false positives and failures of the three summaries, \
+        with three buckets per item and a budget of 1e-9, and of the fast \
+        hash table of Song et al. with 13.1 buckets per item.",
+    seconds: [90.0, 10.0],
+    run,
+};
 
 /// Numbers of items, and tables of the baseline to build.
 const SIZES: [(u64, u64); 2] = [(10_000, 1000), (100_000, 60)];
@@ -23,7 +34,7 @@ const STRANGERS: u64 = 1_000_000;
 const STRING_BITS: u32 = 61;
 const WORD_BYTES: f64 = 8.0;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Row {
     scheme: &'static str,
     items: u64,
@@ -38,15 +49,171 @@ struct Row {
     trials: Option<u64>,
 }
 
-pub(crate) fn run(json: bool) -> Result<()> {
-    let mut rows = Vec::new();
-    for (items, trials) in SIZES {
-        rows.extend(compare(items, trials)?);
+fn run(setting: &Setting) -> Result<Outcome> {
+    let sizes: &[(u64, u64)] =
+        setting.size(&[(10_000, 1000), (100_000, 60)], &[(10_000, 200)]);
+    let mut outcome = Outcome {
+        parameters: vec![
+            ("buckets per item", BUCKETS_PER_ITEM.to_string()),
+            ("budget of crises and failures", "1e-9".to_owned()),
+            ("fast hash tables built", format!("{sizes:?}")),
+        ],
+        ..Outcome::default()
+    };
+    let mut table = Table::new(
+        "",
+        &[
+            "scheme",
+            "items",
+            "k",
+            "bytes",
+            "false positives",
+            "goes wrong",
+            "tables built",
+        ],
+    );
+    let mut series = Vec::new();
+    for (items, trials) in sizes {
+        let rows = compare(*items, *trials)?;
+        for row in &rows {
+            table.push(row![
+                row.scheme,
+                row.items,
+                row.probes,
+                row.bytes,
+                row.false_positive,
+                row.goes_wrong,
+                row.trials,
+            ]);
+        }
+        if *items == SIZES[0].0 {
+            series = rows
+                .iter()
+                .enumerate()
+                .map(|(i, row)| {
+                    let bits = row.bytes * 8.0 / *items as f64;
+                    let rate = row.false_positive.max(1e-15);
+                    Series::marks(row.scheme, i, vec![(bits, rate)])
+                })
+                .collect();
+        }
+        findings(&mut outcome, *items, *trials, &rows)?;
     }
-    if json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        print!("{}", table(&rows));
+    strings(&mut outcome)?;
+    outcome.tables.push(table);
+    outcome.charts.push(Chart {
+        suffix: "",
+        title: "Memory and false positives at 10 000 items".into(),
+        x: Axis::linear("bits per item"),
+        y: Axis::log("false-positive rate"),
+        legend: Corner::LowerLeft,
+        series,
+    });
+    Ok(outcome)
+}
+
+fn findings(
+    outcome: &mut Outcome,
+    items: u64,
+    trials: u64,
+    rows: &[Row; 5],
+) -> Result<()> {
+    let [song, balanced, strings, cells, stack] = rows;
+    let failed = |row: &Row| Rate {
+        hits: (row.goes_wrong * trials as f64).round() as u64,
+        trials,
+    };
+    let buckets = SONG_BUCKETS * (items / SIZES[0].0);
+    let model = FastHashTable::new(buckets, SONG_CHOICES);
+    let mut push = |finding: Finding| outcome.findings.push(finding);
+    push(
+        Finding::new(
+            &["S-003", "S-031"],
+            format!("fast hash table, {items} items: false positives"),
+        )
+        .ours(song.false_positive)
+        .predicted_within(model.expected_rate(items), 0.1),
+    );
+    push(
+        Finding::new(
+            &["S-004", "S-032"],
+            format!(
+                "fast hash table with balancing, {items} items: tables \
+                     with two keys in a bucket"
+            ),
+        )
+        .rate(failed(balanced))
+        .published_inside(0.0)
+        .check(
+            "basic pruning alone fails more often",
+            failed(song).hits > failed(balanced).hits,
+        ),
+    );
+    push(
+        Finding::new(
+            &["S-025", "S-031"],
+            format!(
+                "filter stack, {items} items: bytes relative to the fast \
+                     hash table"
+            ),
+        )
+        .ours(stack.bytes / song.bytes)
+        .at_most(1.0)
+        .check(
+            "chance of a crisis or failure within 1e-9",
+            stack.goes_wrong <= 1e-9,
+        ),
+    );
+    push(
+        Finding::new(
+            &["S-018", "S-021", "S-031"],
+            format!(
+                "type filter, {items} items: chance of a crisis or failure"
+            ),
+        )
+        .ours(cells.goes_wrong)
+        .at_most(1e-9),
+    );
+    push(
+        Finding::new(
+            &["S-016", "S-017", "S-031"],
+            format!("sorted strings, {items} items: false positives"),
+        )
+        .ours(strings.false_positive)
+        .at_most(1e-12),
+    );
+    push(
+        Finding::new(&["S-031"], format!("the printed digits, {items} items"))
+            .not_reproducible(
+                "the digits of the table are lost in the text; the columns \
+                 are computed for the sizes that it names",
+            ),
+    );
+    Ok(())
+}
+
+/// Sorted strings with few bits, whose failures can be counted.
+fn strings(outcome: &mut Outcome) -> Result<()> {
+    const ITEMS: u64 = 2000;
+    let levels = Occupancy::new(ITEMS, &[3800, 1300, 500, 300, 100, 40], 1)?;
+    for bits in [20u32, 22] {
+        let equal = runs(2000, |run| {
+            let keys = Keys::new(run).members(ITEMS);
+            let mut strings: Vec<u64> =
+                keys.map(|key| mix(key, 7) >> (64 - bits)).collect();
+            strings.sort_unstable();
+            strings.windows(2).any(|pair| pair[0] == pair[1])
+        });
+        let hits = equal.iter().filter(|equal| **equal).count() as u64;
+        let theory = summary::interpolation(&levels, bits)?;
+        outcome.findings.push(
+            Finding::new(
+                &["S-016"],
+                format!("two of 2000 strings of {bits} bits are equal"),
+            )
+            .rate(Rate { hits, trials: 2000 })
+            .predicted(theory.failure),
+        );
     }
     Ok(())
 }
@@ -141,33 +308,9 @@ fn failures(
     Rate { hits, trials }
 }
 
-fn table(rows: &[Row]) -> String {
-    let mut out = String::from(
-        "| scheme | items | k | bytes | false positives | goes wrong |\n\
-         |---|---|---|---|---|---|\n",
-    );
-    for row in rows {
-        let probes = row.probes.map_or_else(|| "-".into(), |k| k.to_string());
-        let wrong = match row.trials {
-            Some(trials) => format!("{:.3} ({trials} built)", row.goes_wrong),
-            None => format!("{:.1e}", row.goes_wrong),
-        };
-        let cells = [
-            row.scheme.to_owned(),
-            row.items.to_string(),
-            probes,
-            row.bytes.to_string(),
-            format!("{:.1e}", row.false_positive),
-            wrong,
-        ];
-        out += &format!("| {} |\n", cells.join(" | "));
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
-    use tamis_lab::simulation::DEVIATIONS;
+    use crate::simulation::DEVIATIONS;
 
     use super::*;
 
@@ -183,15 +326,12 @@ mod tests {
             assert!(row.goes_wrong <= 1e-9, "{row:?}");
             assert!(row.false_positive <= 0.01, "{row:?}");
         }
-        let text = table(&[song, stack]);
-        assert!(text.contains("| fast hash table, pruned | 10000 | 10 |"));
-        assert_eq!(text.lines().count(), 4);
     }
 
     /// Failures simulated by another program.
     fn reference() -> Vec<serde_json::Value> {
         let file = include_str!(
-            "../../tamis-theory/tests/fixtures/multilevel_reference.json"
+            "../../../tamis-theory/tests/fixtures/multilevel_reference.json"
         );
         let all: serde_json::Value = serde_json::from_str(file).unwrap();
         all["simulated_song"].as_array().unwrap().clone()

@@ -1,0 +1,206 @@
+//! Validation of the single filter: items whose level is misnamed.
+
+use tamis::summary::{SummaryBuilder as _, TypeFilter};
+use tamis::table::Multilevel;
+use tamis_theory::crisis::Occupancy;
+use tamis_theory::summary::type_filter;
+
+use super::{Experiment, Result, Setting};
+use crate::report::{
+    Axis, Chart, Corner, Finding, Outcome, Series, Table, row,
+};
+use crate::simulation::{Keys, Rate, Sample, mix, reduce, runs};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "misnamed",
+    title: "Single filter: failures and false positives",
+    source: "SUM, single filter and experimental validation",
+    about: "Tables of 2000 items with type filters too small to be right: \
+        misnamed items per table beside the bound, in the library and in a \
+        filter of single cells, with its cells in groups and without.",
+    seconds: [25.0, 4.0],
+    run,
+};
+
+const ITEMS: u64 = 2000;
+const LEVELS: [u64; 6] = [3800, 1300, 500, 300, 100, 40];
+
+/// Misnamed items of tables of the library.
+fn misnamed(cells: u64, probes: u32, builds: u64) -> Result<Sample> {
+    let filter = TypeFilter::builder().cells(cells).probes(probes);
+    let count = runs(builds, |build| -> Result<f64> {
+        let builder = Multilevel::builder().items(ITEMS).levels(&LEVELS);
+        let mut table = builder.build_with(&filter)?;
+        for key in Keys::new(build).members(ITEMS) {
+            table.insert(key, ()).map_err(|_| "a crisis")?;
+        }
+        Ok(table.audit() as f64)
+    });
+    Ok(Sample::new(count.into_iter().collect::<Result<_>>()?))
+}
+
+/// Absent items that a filter of plain cells does not recognise, with the
+/// cells in one group per hash or all in one.
+fn absent(grouped: bool, cells: u64, probes: u64, runs_of: u64) -> Rate {
+    const QUERIES: u64 = 20_000;
+    let hits = runs(runs_of, |run| {
+        let keys = Keys::new(run);
+        let place = |key: u64, probe: u64| {
+            let hash = mix(key, probe);
+            let group = cells / probes;
+            match grouped {
+                true => probe * group + reduce(hash, group),
+                false => reduce(hash, cells),
+            }
+        };
+        let mut set = vec![false; cells as usize];
+        for key in keys.members(ITEMS) {
+            (0..probes)
+                .for_each(|probe| set[place(key, probe) as usize] = true);
+        }
+        let found = |key: &u64| {
+            (0..probes).all(|probe| set[place(*key, probe) as usize])
+        };
+        keys.strangers(QUERIES).filter(found).count() as u64
+    });
+    Rate { hits: hits.iter().sum(), trials: runs_of * QUERIES }
+}
+
+fn run(setting: &Setting) -> Result<Outcome> {
+    let builds = setting.size(600, 150);
+    let mut outcome = Outcome {
+        parameters: vec![
+            ("items", ITEMS.to_string()),
+            ("levels", format!("{LEVELS:?}")),
+            ("tables", builds.to_string()),
+        ],
+        ..Outcome::default()
+    };
+    let occupancy = Occupancy::new(ITEMS, &LEVELS, 1)?;
+    let shape = Multilevel::builder().levels(&LEVELS).shape()?;
+    let mut table = Table::new(
+        "",
+        &[
+            "cells",
+            "probes",
+            "bound",
+            "misnamed",
+            "low",
+            "high",
+            "absent, theory",
+        ],
+    );
+    let mut line = Vec::new();
+    let mut marks = Vec::new();
+    for (cells, probes) in [(5000, 4), (6000, 4), (8000, 4), (12_000, 5)] {
+        // Rounded up to whole words.
+        let filter = TypeFilter::builder().cells(cells).probes(probes);
+        let cells = filter.build(&shape)?.cells();
+        let theory = type_filter(&occupancy, cells, probes)?;
+        let sample = misnamed(cells, probes, builds)?;
+        let [low, high] = sample.interval();
+        table.push(row![
+            cells,
+            probes,
+            theory.failure,
+            sample.mean(),
+            low,
+            high,
+            theory.false_positive,
+        ]);
+        line.push((cells as f64, theory.failure));
+        marks.push((cells as f64, sample.mean(), [low.max(0.0), high]));
+        outcome.findings.push(
+            Finding::new(
+                &["S-020", "S-033"],
+                format!("misnamed items per table, {cells} cells"),
+            )
+            .mean(&sample)
+            .predicted(theory.failure),
+        );
+    }
+    let sized = TypeFilter::builder().cells(60_000).probes(14);
+    let good = misnamed(60_000, 14, builds / 3)?;
+    let predicted = sized.predict(&shape)?.failure;
+    outcome.findings.push(
+        Finding::new(
+            &["S-002", "S-033"],
+            "a filter of ordinary size: misnamed items, and crises, in all \
+             tables",
+        )
+        .ours(good.mean() * (builds / 3) as f64)
+        .at_most(0.0)
+        .check("fewer than 1e-3 are expected", predicted < 1e-3),
+    );
+    let runs_of = setting.size(200, 60);
+    let [groups, one] =
+        [true, false].map(|grouped| absent(grouped, 8000, 4, runs_of));
+    let theory = type_filter(&occupancy, 8000, 4)?.false_positive;
+    outcome.findings.push(
+        Finding::new(
+            &["S-019", "S-020"],
+            "false positives with cells in groups, 8000 cells, 4 probes",
+        )
+        .rate(groups)
+        .predicted_within(theory, 0.02),
+    );
+    outcome.findings.push(
+        Finding::new(
+            &["S-019"],
+            "false positives without groups, relative to those with groups",
+        )
+        .ours(one.value() / groups.value())
+        .at_most(1.0),
+    );
+    outcome.findings.push(size()?);
+    outcome.tables.push(table);
+    outcome.charts.push(Chart {
+        suffix: "",
+        title: "Misnamed items per table by the size of the filter".into(),
+        x: Axis::linear("cells"),
+        y: Axis::log("misnamed items"),
+        legend: Corner::UpperRight,
+        series: vec![
+            Series::line("bound", 0, line),
+            Series::measured("tables of the library", 1, &marks),
+        ],
+    });
+    Ok(outcome)
+}
+
+/// The size of the single filter against n (log n + log 1/delta): constant
+/// for tables of the same proportions.
+fn size() -> Result<Finding> {
+    let mut ratios = Vec::new();
+    for items in [1000u64, 10_000, 100_000] {
+        let levels = LEVELS.map(|size| size * items / ITEMS);
+        let table = Occupancy::new(items, &levels, 1)?;
+        let reaches = |cells: u64| -> Result<bool> {
+            for probes in 4..60 {
+                let failure = type_filter(&table, cells, probes)?.failure;
+                if failure <= 1e-6 {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        let (mut low, mut high) = (items, items * 200);
+        while high - low > items / 100 {
+            let middle = low + (high - low) / 2;
+            match reaches(middle)? {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        let n = items as f64;
+        ratios.push(high as f64 / (n * (n.ln() + 1e6f64.ln())));
+    }
+    let spread = ratios[2] / ratios[0];
+    Ok(Finding::new(
+        &["S-023"],
+        "cells for 1e-6 failures over n (log n + log 1e6): 10^5 items \
+         relative to 10^3",
+    )
+    .ours(spread)
+    .published(1.0, 0.15))
+}
