@@ -111,17 +111,16 @@ fn feasible(policy: u64) -> Vec<f64> {
         })
         .collect();
     let mut left = (BUDGET - 1.0) * LOAD;
-    while left > 0.0 {
+    while left > 1e-12 {
         let chances = shares.iter().zip(&weights).skip(1);
         let total: f64 = chances.map(|(share, weight)| share * weight).sum();
-        // No class loses more than a tenth of its blocks in a step.
-        let step = weights.iter().skip(1).copied().fold(0.0, f64::max);
-        let moved = left.min(0.1 * total / step);
-        left -= moved;
+        let step = left.min(0.01);
         for load in 1..shares.len() {
-            let lost = moved * shares[load] * weights[load] / total;
+            let part = -(-step * weights[load] / total).exp_m1();
+            let lost = part * shares[load];
             shares[load] -= lost;
             shares[load - 1] += lost;
+            left -= lost;
         }
     }
     shares

@@ -162,7 +162,6 @@ fn answer(report: &Report, claim: &Claim) -> String {
             format!("<a href=\"#{name}\">{name}</a>: {state}.")
         }
         Answer::Test(test) => format!("Test <code>{}</code>.", escape(test)),
-        Answer::Command(line) => format!("<code>{}</code>.", escape(line)),
         Answer::Code(place) => {
             format!("Implemented: <code>{}</code>.", escape(place))
         }

@@ -1,0 +1,53 @@
+//! Every experiment with quick sizes: each figure agrees with the theory,
+//! and each verdict is the expected one.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use tamis_lab::claims::{self, Answer};
+use tamis_lab::experiment::{ALL, Setting};
+use tamis_lab::report::{Report, Verdict};
+
+/// One run of all, as `tamis lab run all --quick`: no verdict is unexpected,
+/// the report names every claim, each experiment named as an answer has a
+/// finding about the claim, and no finding names an unknown claim.
+#[test]
+fn every_verdict_is_expected_and_every_claim_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut report = Report::new(directory.path(), true).unwrap();
+    for experiment in &ALL {
+        report.run(experiment, &Setting::quick()).unwrap();
+    }
+    let unexpected: Vec<_> = report
+        .findings()
+        .filter(|(_, finding)| finding.verdict() == Verdict::Unexpected)
+        .collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    let claims = claims::all().unwrap();
+    let ids: BTreeSet<&str> =
+        claims.iter().map(|claim| claim.id.as_str()).collect();
+    let found: BTreeSet<(&str, &str)> = report
+        .findings()
+        .flat_map(|(name, finding)| {
+            finding.claims.iter().map(move |claim| (name, *claim))
+        })
+        .collect();
+    for (name, claim) in &found {
+        assert!(ids.contains(claim), "{name}: {claim}");
+    }
+    let page = fs::read_to_string(report.finish().unwrap()).unwrap();
+    for claim in &claims {
+        assert!(page.contains(&format!("id=\"{}\"", claim.id)));
+        if let Answer::Experiment(name) = &claim.answer {
+            let pair = (name.as_str(), claim.id.as_str());
+            assert!(found.contains(&pair), "{pair:?}");
+        }
+    }
+    assert!(!page.contains("not run"));
+    for name in ALL.each_ref().map(|each| each.name) {
+        for extension in ["csv", "svg"] {
+            let file = directory.path().join(format!("{name}.{extension}"));
+            assert!(file.metadata().unwrap().len() > 0);
+        }
+    }
+}
