@@ -1,6 +1,6 @@
 //! Fig. 15: freed slots of a filter whose keys are replaced.
 
-use tamis::TinySet;
+use tamis::{Removal, TinySet};
 use tamis_theory::tinyset::{Block, churned};
 
 use super::{Experiment, Result, Setting};
@@ -89,7 +89,9 @@ fn rates(run: u64, blocks: u64, oldest: bool) -> Result<Vec<f64>> {
             };
             let new = key(items + step);
             let old = std::mem::replace(&mut present[chosen as usize], new);
-            filter.remove(&old)?;
+            if filter.remove(&old)? != Removal::Removed {
+                return Err("a present key was not removed".into());
+            }
             filter.insert(&new);
         }
         done = last;
