@@ -344,7 +344,7 @@ def plot_rates() -> None:
     plt.rcParams["svg.hashsalt"] = "tamis"
     rng = np.random.default_rng(2013)
     keys = rng.integers(0, 2**62, 200_000, dtype=np.uint64)
-    absent = rng.integers(2**62, 2**63, 20_000_000, dtype=np.uint64)
+    absent = rng.integers(2**62, 2**63, 10_000_000, dtype=np.uint64)
     rates = [0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001]
     figure, axis = plt.subplots(figsize=(6.4, 4))
     axis.axhline(1, color="grey", linewidth=0.8)

@@ -1,4 +1,4 @@
-//! Errors as Python exceptions. The classes are in `tamis/_errors.py`: an
+//! Errors as Python exceptions. The classes are in `_errors.py`: an
 //! exception of two bases cannot be created here.
 
 use std::fmt::Display;

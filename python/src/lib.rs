@@ -5,6 +5,7 @@ mod filter;
 mod keys;
 mod memory;
 mod options;
+mod store;
 
 use pyo3::prelude::*;
 
@@ -20,6 +21,8 @@ mod _tamis {
     use super::memory::Buffer;
     #[pymodule_export]
     use super::options::_plan;
+    #[pymodule_export]
+    use super::store::{Records, Store};
     #[pymodule_export]
     use pyo3_arrow::PyArray;
 }

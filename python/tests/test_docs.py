@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from conftest import ROOT
 
 import tamis
 import tamis._progress
 import tamis._report
+from conftest import ROOT
 
 
 def documented():

@@ -8,9 +8,9 @@ import textwrap
 
 import numpy as np
 import pytest
-from conftest import ROOT
 
 import tamis
+from conftest import ROOT
 
 GOLDEN = ROOT / "crates/tamis/tests/golden"
 

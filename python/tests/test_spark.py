@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from conftest import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

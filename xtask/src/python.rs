@@ -10,6 +10,9 @@ use crate::run::{Cargo, Result, root, run, step};
 /// Packages of the tests, with their versions.
 const REQUIREMENTS: &str = "python/requirements-test.txt";
 
+/// Packages of the benchmark beside these.
+const BENCH_REQUIREMENTS: &str = "python/requirements-bench.txt";
+
 /// Builds the wheel in a virtual environment and runs its tests. `tests` are
 /// the arguments of pytest.
 pub(crate) fn python(tests: &[&str]) -> Result {
@@ -20,9 +23,9 @@ pub(crate) fn python(tests: &[&str]) -> Result {
     // The profile of the tests, in which `cargo test` has compiled it.
     Cargo::new("build --quiet -p tamis-cli --profile test").run()?;
     step("Python tests");
-    let mut pytest = environment.program("python");
+    let mut pytest = environment.program("pytest");
     pytest
-        .args(["-m", "pytest", "-q"])
+        .arg("-q")
         .args(tests)
         .env("TAMIS_BIN", root().join("target/debug/tamis"));
     run(pytest)?;
@@ -30,8 +33,8 @@ pub(crate) fn python(tests: &[&str]) -> Result {
     for words in [
         "mypy",
         "pyright --warnings",
-        "ruff check tamis tests bench",
-        "ruff format --check tamis tests bench",
+        "ruff check source tests bench",
+        "ruff format --check source tests bench",
     ] {
         let mut words = words.split_whitespace();
         let mut check = environment.program(words.next().unwrap_or_default());
@@ -45,6 +48,7 @@ pub(crate) fn python(tests: &[&str]) -> Result {
 pub(crate) fn bench(options: &[&str]) -> Result {
     step("Python wheel");
     let environment = Environment::new()?;
+    environment.install(&["-r", BENCH_REQUIREMENTS])?;
     environment.install_wheel()?;
     step("rate of the Rust library");
     Cargo::new("build --release -p tamis --example column_rate").run()?;
@@ -75,14 +79,20 @@ impl Environment {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv", "--clear"]).arg(&environment.place);
         run(venv)?;
-        let mut install = environment.program("python");
-        install
-            .args(["-m", "pip", "install", "--quiet", "--no-deps"])
-            .args(["--disable-pip-version-check", "-r"])
-            .arg(root().join(REQUIREMENTS));
-        run(install)?;
+        environment.install(&["-r", REQUIREMENTS])?;
         fs::write(&stamp, wanted).map_err(|error| error.to_string())?;
         Ok(environment)
+    }
+
+    /// Runs `pip install` with these arguments, in the root of the repository.
+    fn install(&self, arguments: &[&str]) -> Result {
+        let mut install = self.program("python");
+        install
+            .current_dir(root())
+            .args(["-m", "pip", "install", "--quiet", "--no-deps"])
+            .arg("--disable-pip-version-check")
+            .args(arguments);
+        run(install)
     }
 
     /// A program of the environment, run in `python/`.
@@ -118,12 +128,7 @@ impl Environment {
             .map(|entry| entry.path())
             .find(|path| path.extension() == Some(OsStr::new("whl")))
             .ok_or("maturin built no wheel")?;
-        let mut install = self.program("python");
-        install
-            .args(["-m", "pip", "install", "--quiet", "--no-deps"])
-            .args(["--disable-pip-version-check", "--force-reinstall"])
-            .arg(wheel);
-        run(install)
+        self.install(&["--force-reinstall", &wheel.to_string_lossy()])
     }
 }
 

@@ -30,6 +30,20 @@ def like(keys: Any, chunks: list[Any]) -> Any:
     return pa.chunked_array(answers, pa.bool_())
 
 
+def values_like(keys: Any, values: list[bytes | None]) -> Any:
+    """Values of keys: a column of the library that `keys` is of, or the list."""
+    library = type(keys).__module__.partition(".")[0]
+    if library == "polars":
+        import polars as pl
+
+        return pl.Series(keys.name, values, dtype=pl.Binary)
+    if hasattr(keys, "__arrow_c_array__") or library == "pyarrow":
+        import pyarrow as pa
+
+        return pa.array(values, pa.binary())
+    return values
+
+
 def _pandas(keys: Any, chunks: list[Any]) -> Any:
     import pandas as pd
     import pyarrow as pa
