@@ -39,6 +39,24 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// The processor, its family and its model.
+    pub(crate) fn processor(&self) -> &str {
+        &self.processor
+    }
+
+    /// A short name of the processor, for file names: the first word and the
+    /// numbers of [`processor`](Self::processor).
+    pub(crate) fn key(&self) -> String {
+        let text = self.processor.to_lowercase();
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        let mut words = words.filter(|word| !word.is_empty());
+        let name = words.next().unwrap_or("unknown").to_owned();
+        let is_number = |word: &&str| word.parse::<u32>().is_ok();
+        words.filter(is_number).fold(name, |key, word| key + "-" + word)
+    }
+}
+
 /// Bytes of the largest cache, 0 if unknown.
 pub(crate) fn largest_cache() -> usize {
     let sizes = caches().into_iter().filter_map(|cache| {

@@ -188,12 +188,13 @@ fn run(cli: &Cli) -> Result {
         progress.step(cell);
     }
     progress.finish();
+    let machine = Machine::this();
     let summary = format!(
         "{}\n{}\n{}\n{}\n{}\n{pages}\n",
         report::table(&rows),
         report::goals(&rows)?,
         report::instructions(),
-        Machine::this(),
+        machine,
         machine::RUSTC,
     );
     if let Some(path) = &cli.json {
@@ -206,14 +207,17 @@ fn run(cli: &Cli) -> Result {
     };
     std::fs::create_dir_all(&pictures)?;
     for size in Size::ALL {
-        let path = pictures.join(format!("bench-{}.svg", size.name()));
+        let path = pictures.join(report::picture(&machine, size));
         report::svg(&path, size, &rows)?;
     }
     if cli.write_docs {
         let command = cli.command();
         let builders = effort(Size::Dram, cli.quick).builders;
         let run = report::Run { command, pages, builders };
-        section::replace("filters", &report::docs(&run, &rows)?)?;
+        let sections = report::docs(&run, &machine, &rows)?;
+        section::replace("filters", &sections.shared)?;
+        let name = format!("filters on {}", machine.key());
+        section::replace_or_add(&name, "filters", &sections.own)?;
     }
     // Last: a closed output must not lose the files.
     Ok(output::print(&summary)?)

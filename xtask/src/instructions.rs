@@ -4,7 +4,7 @@
 //! the check is strict. They belong to one compiler and one instruction set:
 //! under another one they are printed and not checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,12 +26,54 @@ pub(crate) enum Action {
 }
 
 /// Instructions per operation, with the compiler and the backend they
-/// depend on.
+/// depend on; and bytes of code.
 #[derive(Default)]
 struct Counts {
     rustc: String,
     backend: String,
+    /// Instructions by path, and bytes of machine code by function, named
+    /// [`CODE`] and the function.
     paths: BTreeMap<String, f64>,
+}
+
+/// Callgrind does not emulate AVX-512. Of its functions the emitted code is
+/// measured instead, summed over the kernels: code that is no longer inlined,
+/// or no longer in vectors, changes its size.
+const CODE: &str = "code bytes of ";
+
+/// The functions of `crate::dispatch` and the outlined loops, by the end of
+/// their demangled names.
+const MEASURED: [(&str, &str); 5] = [
+    ("avx512 contains", "::dispatch::avx512::contains"),
+    ("avx512 contains_batch", "::dispatch::avx512::contains_batch"),
+    ("avx512 insert", "::dispatch::avx512::insert"),
+    ("avx512 insert_batch", "::dispatch::avx512::insert_batch"),
+    (
+        "avx512 outlined",
+        "<tamis::arch::x86::Avx512 as tamis::arch::Token>::call_outlined::run",
+    ),
+];
+
+/// Bytes of machine code of [`MEASURED`], from `nm -S --demangle`.
+fn code_bytes(symbols: &str) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    // Identical functions share an address.
+    let mut seen = BTreeSet::new();
+    for line in symbols.lines() {
+        let fields: Vec<&str> = line.splitn(4, ' ').collect();
+        let [address, bytes, "t" | "T", name] = fields[..] else { continue };
+        let measured = MEASURED.iter().find(|(_, end)| name.ends_with(end));
+        let (Some((name, _)), Ok(bytes)) =
+            (measured, u32::from_str_radix(bytes, 16))
+        else {
+            continue;
+        };
+        if seen.insert(address) {
+            *sums.entry(format!("{CODE}{name}")).or_insert(0.0) +=
+                f64::from(bytes);
+        }
+    }
+    sums
 }
 
 pub(crate) fn instructions(action: Action) -> Result {
@@ -65,14 +107,14 @@ fn check(before: &Counts, now: &Counts) -> Result {
     let comparable =
         before.rustc == now.rustc && before.backend == now.backend;
     let mut grown = Vec::new();
-    println!("{:<24}{:>10}{:>10}", "per operation", "committed", "now");
+    println!("{:<36}{:>10}{:>10}", "per operation", "committed", "now");
     for (path, &count) in &now.paths {
         let Some(&old) = before.paths.get(path) else {
-            println!("{path:<24}{:>10}{count:>10.1}", "-");
+            println!("{path:<36}{:>10}{count:>10.1}", "-");
             grown.push(path.as_str());
             continue;
         };
-        println!("{path:<24}{old:>10.1}{count:>10.1}");
+        println!("{path:<36}{old:>10.1}{count:>10.1}");
         if count > old * TOLERANCE {
             grown.push(path);
         }
@@ -138,6 +180,11 @@ fn count(valgrind: &Valgrind) -> Result<Counts> {
         let least = counts.paths.entry(path.to_owned()).or_insert(f64::MAX);
         *least = least.min(per_operation);
     }
+    let program = root().join("target/release/tamis-instructions");
+    let mut nm = Command::new("nm");
+    nm.args(["-S", "--demangle"]).arg(program);
+    let symbols = nm.output().map_err(|error| format!("nm: {error}"))?;
+    counts.paths.extend(code_bytes(&String::from_utf8_lossy(&symbols.stdout)));
     Ok(counts)
 }
 
@@ -254,7 +301,7 @@ fn unpack(place: &Path) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, check};
+    use super::{Counts, check, code_bytes};
 
     fn counts(path: &str, count: f64) -> Counts {
         Counts {
@@ -271,6 +318,22 @@ mod tests {
         assert_eq!(read.backend, "avx2");
         assert_eq!(read.paths["a hit"], 12.5);
         assert_eq!(read.paths.len(), 1);
+    }
+
+    #[test]
+    fn code_is_summed_by_function() {
+        let symbols = "\
+0000000000001000 0000000000000010 t tamis::dispatch::avx512::insert
+0000000000001000 0000000000000010 t tamis::dispatch::avx512::insert
+0000000000002000 0000000000000020 t tamis::dispatch::avx512::insert
+0000000000003000 0000000000000040 t tamis::dispatch::avx2::insert
+0000000000004000 0000000000000080 t tamis::dispatch::avx512::insert_batch
+                 U memcpy
+";
+        let sums = code_bytes(symbols);
+        assert_eq!(sums["code bytes of avx512 insert"], 48.0);
+        assert_eq!(sums["code bytes of avx512 insert_batch"], 128.0);
+        assert_eq!(sums.len(), 2);
     }
 
     #[test]

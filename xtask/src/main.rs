@@ -36,6 +36,7 @@ cargo xtask VERB
   bench  window: batched loads with extra instructions between them
   bench  tables [OPTIONS]: multilevel tables with every summary
   bench  python [OPTIONS]: the Python package beside its peers
+  bench  adapter [OPTIONS]: filters opened at each lookup of a storage engine
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
@@ -163,8 +164,8 @@ fn bench(options: &[&str]) -> Result {
         [tool @ ("layouts" | "window")] => {
             Cargo::new(&format!("{run} --bin {tool}")).run()
         }
-        ["tables", options @ ..] => {
-            Cargo::new(&format!("{run} --bin tables --")).args(options).run()
+        [tool @ ("tables" | "adapter"), options @ ..] => {
+            Cargo::new(&format!("{run} --bin {tool} --")).args(options).run()
         }
         ["throughput", options @ ..] => {
             Cargo::new("build --release -p tamis-cli").run()?;

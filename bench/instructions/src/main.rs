@@ -5,7 +5,9 @@
 
 use std::hint::black_box;
 
-use tamis::{Balanced, Blocked, Bloom, Filter, FilterMut, Split, TinySet};
+use tamis::{
+    Balanced, Blocked, Bloom, Filter, FilterMut, Header, Split, TinySet,
+};
 
 /// Operations on each path: enough that instructions outside the loop are
 /// negligible, few enough for the L1 cache and for callgrind.
@@ -19,6 +21,29 @@ const BITS: f64 = 10.0;
 /// Smallest bits per key at which a balanced filter pays.
 const BALANCED_BITS: f64 = 20.0;
 
+/// Openings of a filter in bytes, each with a lookup: with the header parsed
+/// anew, and parsed once.
+macro_rules! opening {
+    ($name:literal, $type:ident, $filter:expr) => {{
+        let bytes = $filter.to_bytes();
+        let hashes = hashes(0);
+        let header = Header::parse(&bytes)?;
+        count(concat!($name, " open"), || {
+            for &hash in black_box(&hashes) {
+                let filter = $type::from_bytes(black_box(&bytes[..]));
+                black_box(filter.is_ok_and(|f| f.contains_hash(hash)));
+            }
+        });
+        count(concat!($name, " open again"), || {
+            for &hash in black_box(&hashes) {
+                let bytes = black_box(&bytes[..]);
+                let filter = $type::from_bytes_with(&header, bytes);
+                black_box(filter.is_ok_and(|f| f.contains_hash(hash)));
+            }
+        });
+    }};
+}
+
 fn main() -> tamis::Result<()> {
     println!("backend {}", backend());
     println!("operations {OPERATIONS}");
@@ -29,6 +54,10 @@ fn main() -> tamis::Result<()> {
     })?;
     paths("blocked", || {
         Blocked::builder().items(items).bits_per_key(bits).build()
+    })?;
+    // Two groups of positions.
+    paths("blocked 0.1%", || {
+        Blocked::builder().items(items).fpr(0.001).build()
     })?;
     paths("split", || {
         Split::builder().items(items).bits_per_key(bits).build()
@@ -42,6 +71,15 @@ fn main() -> tamis::Result<()> {
         let tinyset = tinyset.block_bits(block_bits).resolve()?;
         paths(name, || tinyset.build())?;
     }
+    // The other specialisations of the block, and the reference.
+    let tinyset = |fpr| TinySet::builder().items(items).fpr(fpr);
+    paths("tinyset removable", || tinyset(0.01).removable().build())?;
+    paths("tinyset two levels", || tinyset(0.001).two_level().build())?;
+    paths("tinyset reference", || tinyset(0.01).chains(60).build())?;
+    let filter = Blocked::builder().items(items).bits_per_key(bits).build()?;
+    opening!("blocked", Blocked, filter);
+    let filter = tinyset(0.01).build()?;
+    opening!("tinyset 1%", TinySet, filter);
     let bits = BALANCED_BITS;
     let balanced = Balanced::builder().bits_per_key(bits).resolve()?;
     paths("balanced", || balanced.items(items).build())

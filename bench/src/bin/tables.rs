@@ -13,6 +13,7 @@ mod machine;
 #[path = "../output.rs"]
 mod output;
 #[path = "../section.rs"]
+#[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod section;
 
 use std::fmt::Write as _;

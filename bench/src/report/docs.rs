@@ -32,94 +32,17 @@ const RATIOS: [(&str, Mode, &str, Mode); 7] = [
     ("insert", Mode::Single, "sbbf-rs", Mode::Single),
 ];
 
-const ABOUT_GOALS: &str = "
-### Goals
-
-Each row shows the cell in which the goal is furthest from being reached; a
-ratio above the limit misses the goal. Ratios to the roofline are of batches in
-DRAM. Ratios to sbbf-rs are in the caches; it has no batches, so that batches
-are compared with its single lookups. [Limits](#limits) lists the causes of
-slow cells.
-
-";
-
-/// The settings of a run that the section states.
-pub(crate) struct Run {
-    pub(crate) command: String,
-    pub(crate) pages: HugePages,
-    /// Large filters built at the same time.
-    pub(crate) builders: usize,
-}
-
-/// The section of all filters.
-pub(crate) fn docs(run: &Run, rows: &[Row]) -> Result<String> {
-    let groups = Group::all(rows);
-    let mut text = head(run);
-    text += ABOUT_GOALS;
-    text += &goals(rows)?;
-    let _ = write!(text, "\n### Instructions\n\n{}", instructions());
-    for size in Size::ALL {
-        let here: Vec<&Group<'_>> =
-            groups.iter().filter(|group| group.size == size).collect();
-        let Some(first) = here.first() else { continue };
-        let _ = write!(text, "\n### {}\n\n", size.title());
-        let _ = writeln!(
-            text,
-            "![Misses in {0}: time against bits per key](img/bench-{0}.svg)",
-            size.name()
-        );
-        for group in &here {
-            if group.keys == KeyType::Hash {
-                let target = percent(group.target);
-                let _ = write!(text, "\n#### Target {target}, hashes\n\n");
-                text += &times(group);
-                text += &ratios(group);
-            }
-        }
-        for group in &here {
-            if group.keys != KeyType::Hash && group.target == first.target {
-                let (target, keys) =
-                    (percent(group.target), group.keys.title());
-                let _ = write!(text, "\n#### Target {target}, {keys}\n\n");
-                text += &times(group);
-            }
-        }
-    }
-    Ok(text)
-}
-
-fn head(run: &Run) -> String {
-    let (machine, instructions) = (Machine::this(), instruction_set());
-    let mut peers: Vec<String> = Vec::new();
-    for name in PEERS {
-        if let Some(version) = version_of(name) {
-            peers.push(format!("{name} {version}"));
-        }
-    }
-    let peers = peers.join(", ");
-    let Run { command, pages, .. } = run;
-    let build = match run.builders {
-        1 => "",
-        _ => {
-            " (In DRAM this run built two filters at a time: compare those\n  \
-             times only roughly.)"
-        }
-    };
-    format!(
-        "\
+/// The section of all machines, without the instruction counts.
+const METHOD: &str = "\
 ## Filters
 
 ```console
-$ {command}
+$ cargo xtask bench --write-docs
 ```
 
 Times are nanoseconds of processor time per key on one core, the best of
-several repetitions. The second table of each target gives ratios.
-
-* Machine: {machine}. tamis uses {instructions} on it.
-* {RUSTC}, release with link-time optimisation, no `target-cpu`.
-* Memory: {pages}.
-* Peers: {peers}.
+several repetitions. The second table of each target gives ratios. Each machine
+has a section below; a run replaces the section of its machine.
 
 ### Method
 
@@ -142,14 +65,115 @@ several repetitions. The second table of each target gives ratios.
   adds up the answers. **batch**: 4096 keys at a time. **insert**: one by
   one, into a filter that fills up (in DRAM: into the last percent).
   **build**: the whole filter by the fastest documented method, allocation
-  included.{build}
+  included.
 * Filters run in turn, in a new random order each round; batches run four times
   a round, in DRAM ten times. In the caches an untimed loop precedes the timed
   one. In DRAM the caches are filled with other memory first, and between
   rounds every filter of tamis and the roofline move to other memory, because
   the memory of a virtual machine is not uniform. Each loop's answers are
   compared with those of single lookups; a lost key ends the run.
-"
+
+### Goals
+
+The first table of a machine: each row shows the cell in which the goal is
+furthest from being reached; a ratio above the limit misses the goal. Ratios to
+the roofline are of batches in DRAM. sbbf-rs has no batches, so that batches
+are compared with its single lookups. [Limits](#limits) lists the causes of
+slow cells.
+";
+
+/// The settings of a run that the section states.
+pub(crate) struct Run {
+    pub(crate) command: String,
+    pub(crate) pages: HugePages,
+    /// Large filters built at the same time.
+    pub(crate) builders: usize,
+}
+
+/// The sections of `docs/benchmarks.md`: that of all machines, and that of
+/// this one.
+pub(crate) struct Sections {
+    pub(crate) shared: String,
+    pub(crate) own: String,
+}
+
+pub(crate) fn docs(
+    run: &Run,
+    machine: &Machine,
+    rows: &[Row],
+) -> Result<Sections> {
+    let groups = Group::all(rows);
+    let mut text = head(run, machine);
+    let _ = write!(text, "\n### Goals\n\n{}", goals(rows)?);
+    for size in Size::ALL {
+        let here: Vec<&Group<'_>> =
+            groups.iter().filter(|group| group.size == size).collect();
+        let Some(first) = here.first() else { continue };
+        let _ = write!(text, "\n### {}\n\n", size.title());
+        let _ = writeln!(
+            text,
+            "![Misses in {}: time against bits per key](img/{})",
+            size.name(),
+            picture(machine, size)
+        );
+        for group in &here {
+            if group.keys == KeyType::Hash {
+                let target = percent(group.target);
+                let _ = write!(text, "\n#### Target {target}, hashes\n\n");
+                text += &times(group);
+                text += &ratios(group);
+            }
+        }
+        for group in &here {
+            if group.keys != KeyType::Hash && group.target == first.target {
+                let (target, keys) =
+                    (percent(group.target), group.keys.title());
+                let _ = write!(text, "\n#### Target {target}, {keys}\n\n");
+                text += &times(group);
+            }
+        }
+    }
+    let instructions = instructions();
+    let shared = format!("{METHOD}\n### Instructions\n\n{instructions}");
+    Ok(Sections { shared, own: text })
+}
+
+/// File name of a figure.
+pub(crate) fn picture(machine: &Machine, size: Size) -> String {
+    format!("bench-{}-{}.svg", machine.key(), size.name())
+}
+
+fn head(run: &Run, machine: &Machine) -> String {
+    let instructions = instruction_set();
+    let mut peers: Vec<String> = Vec::new();
+    for name in PEERS {
+        if let Some(version) = version_of(name) {
+            peers.push(format!("{name} {version}"));
+        }
+    }
+    let peers = peers.join(", ");
+    let Run { command, pages, .. } = run;
+    let build = match run.builders {
+        1 => "",
+        _ => {
+            "* In DRAM this run built two filters at a time: compare times of \
+             **build** only\n  roughly.\n"
+        }
+    };
+    format!(
+        "\
+## Filters on {}
+
+```console
+$ {command}
+```
+
+* Machine: {machine}. tamis uses {instructions} on it.
+* {RUSTC}, release with link-time optimisation, no `target-cpu`.
+* Memory: {pages}.
+* Peers: {peers}.
+{build}",
+        machine.processor()
     )
 }
 
@@ -218,13 +242,6 @@ mod tests {
     #[test]
     fn the_document_is_written_by_this_code() {
         let page = include_str!("../../../docs/benchmarks.md");
-        let has_method = |builders| {
-            let (command, pages) = (String::new(), HugePages::default());
-            let head = head(&Run { command, pages, builders });
-            let method = head.find("### Method").expect("a heading");
-            page.contains(&head[method..])
-        };
-        assert!(has_method(1) || has_method(2));
-        assert!(page.contains(ABOUT_GOALS));
+        assert!(page.contains(METHOD));
     }
 }

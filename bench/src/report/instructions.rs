@@ -3,7 +3,7 @@
 /// Committed counts.
 const COUNTS: &str = include_str!("../../instructions.json");
 
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 9] = [
     "miss",
     "hit",
     "miss batch",
@@ -11,6 +11,8 @@ const COLUMNS: [&str; 7] = [
     "hit batch",
     "insert",
     "insert batch",
+    "open",
+    "open again",
 ];
 
 /// Table of the counts, with one line per filter.
@@ -34,7 +36,8 @@ pub(crate) fn instructions() -> String {
              change that adds more than 3 % to one of them does not pass the \
              tests.\n**Least** is the smallest count of sixteen absent keys, \
              each looked up alone\nfor a whole batch: the fast path without \
-             rare events.\n"
+             rare events.\n**Open** is a view of bytes with one hit; \
+             **open again**, with a header parsed before.\n"
         ),
         format!("| instructions | {} |", COLUMNS.join(" | ")),
         format!("|{}", "---|".repeat(COLUMNS.len() + 1)),

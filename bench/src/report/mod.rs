@@ -7,7 +7,7 @@ mod json;
 mod svg;
 mod table;
 
-pub(crate) use docs::{Run, docs};
+pub(crate) use docs::{Run, docs, picture};
 pub(crate) use goals::goals;
 pub(crate) use instructions::instructions;
 pub(crate) use json::json;

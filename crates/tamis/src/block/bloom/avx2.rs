@@ -7,19 +7,18 @@
 #![expect(unsafe_code, reason = "vector intrinsics")]
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_ps,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
-    _mm256_cvtepu16_epi32, _mm256_loadu_si256, _mm256_movemask_ps,
-    _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_setzero_si256, _mm256_slli_epi32,
+    __m128i, __m256i, _mm_set_epi64x, _mm_set1_epi16, _mm256_and_si256,
+    _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cvtepu16_epi32,
+    _mm256_loadu_si256, _mm256_movemask_ps, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_slli_epi32,
     _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
-    _mm256_sub_epi32, _mm256_testc_si256,
 };
 
 use super::groups::{self, Groups};
 use super::{ANY, LANES, Ops, Probes};
 use crate::arch::Avx2;
+use crate::memory::blocks_mut;
 
 impl Ops for Avx2 {
     #[inline(always)]
@@ -29,30 +28,30 @@ impl Ops for Avx2 {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        self.set_missing::<ANY>(block, probes);
+        let mut group = 0;
+        while group < groups::number::<ANY>(probes.count) {
+            Group::new(self, probes, group).set(block);
+            group += 1;
+        }
     }
 
+    /// One test for all positions of a group, and writes without a branch.
     #[inline(always)]
     fn set_missing<const GROUPS: u32>(
         self,
         block: &mut [u8],
         probes: Probes,
     ) -> bool {
-        let mut missing = false;
+        let mut all = true;
         // No iterator: a closure would have no AVX2.
         let mut group = 0;
         while group < groups::number::<GROUPS>(probes.count) {
-            let places = places(self, probes, group);
-            let (lower, upper) = block.split_at_mut(32);
-            if let Ok(lower) = lower.try_into() {
-                missing |= set_half(self, lower, 0, places);
-            }
-            if let Ok(upper) = upper.try_into() {
-                missing |= set_half(self, upper, 256, places);
-            }
+            let positions = Group::new(self, probes, group);
+            all &= positions.is_set(block);
+            positions.set(block);
             group += 1;
         }
-        missing
+        !all
     }
 }
 
@@ -60,11 +59,34 @@ impl Groups for Avx2 {
     /// Tests one position per 32-bit lane.
     #[inline(always)]
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
+        Group::new(self, probes, group).is_set(block)
+    }
+}
+
+/// The positions of a group, one per lane.
+#[derive(Clone, Copy)]
+struct Group {
+    _proof: Avx2,
+    at: __m256i,
+    /// Mask of the lanes in use.
+    wanted: u32,
+}
+
+impl Group {
+    #[inline(always)]
+    fn new(proof: Avx2, probes: Probes, group: u32) -> Self {
         let [a, b] = probes.words(group);
-        let wanted = groups::wanted(self, probes.count, group);
-        // SAFETY: `self` proves AVX2.
+        let wanted = groups::wanted(proof, probes.count, group);
+        // SAFETY: `proof` proves AVX2.
+        let at = unsafe { positions(a, b, probes.bits) };
+        Self { _proof: proof, at, wanted }
+    }
+
+    #[inline(always)]
+    fn is_set(self, block: &[u8]) -> bool {
+        let Self { at, wanted, .. } = self;
+        // SAFETY: `_proof` proves AVX2.
         unsafe {
-            let at = positions(a, b, probes.bits);
             if let Ok(wide) = block.try_into() {
                 covers_512(wide, at, wanted)
             } else if let Ok(narrow) = block.try_into() {
@@ -74,59 +96,48 @@ impl Groups for Avx2 {
             }
         }
     }
-}
 
-/// The positions of a group; -1 in unused lanes.
-#[inline(always)]
-fn places(token: Avx2, probes: Probes, group: u32) -> [u32; LANES as usize] {
-    let [a, b] = probes.words(group);
-    let wanted = groups::wanted(token, probes.count, group);
-    let mut places = [0u32; LANES as usize];
-    // SAFETY: `token` proves AVX2; an unaligned store of the 32 bytes of
-    // `places`.
-    unsafe {
-        let lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        let used = _mm256_and_si256(lanes, _mm256_set1_epi32(wanted as i32));
-        let unused = _mm256_cmpeq_epi32(used, _mm256_setzero_si256());
-        let at = _mm256_or_si256(positions(a, b, probes.bits), unused);
-        _mm256_storeu_si256(places.as_mut_ptr().cast(), at);
-    }
-    places
-}
-
-/// Sets the positions in one half of a block, which begins at position
-/// `first`. Returns whether one was clear.
-///
-/// Broadcasts each position to all lanes, where it sets a bit in one: a shift
-/// by 32 or more, or by a negative number, gives zero.
-#[inline(always)]
-fn set_half(
-    _proof: Avx2,
-    bytes: &mut [u8; 32],
-    first: i32,
-    places: [u32; LANES as usize],
-) -> bool {
-    // SAFETY: `_proof` proves AVX2; an unaligned load and an unaligned store
-    // of the 32 bytes of `bytes`.
-    unsafe {
-        let lanes = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
-        let lanes = _mm256_add_epi32(lanes, _mm256_set1_epi32(first));
-        let one = _mm256_set1_epi32(1);
-        let set = |place: u32| {
-            let place = _mm256_set1_epi32(place as i32);
-            _mm256_sllv_epi32(one, _mm256_sub_epi32(place, lanes))
+    /// Sets the positions in a block of 64 or 32 bytes: in each lane the index
+    /// of a word and its new bit, none in unused lanes, and then one
+    /// instruction per word.
+    #[inline(always)]
+    fn set(self, block: &mut [u8]) {
+        const _: () = assert!(LANES == 8);
+        let Self { at, wanted, .. } = self;
+        let words = blocks_mut::<4>(block);
+        let last = match words.len() {
+            16 => 15,
+            8 => 7,
+            _ => return,
         };
-        // `black_box` keeps `places` in memory: a broadcast from memory needs
-        // no shuffle port, one from a register does.
-        let [a, b, c, d, e, f, g, h] = core::hint::black_box(places);
-        let or = |x, y| _mm256_or_si256(x, y);
-        let ab_cd = or(or(set(a), set(b)), or(set(c), set(d)));
-        let ef_gh = or(or(set(e), set(f)), or(set(g), set(h)));
-        let new = or(ab_cd, ef_gh);
-        let old = _mm256_loadu_si256(bytes.as_ptr().cast());
-        _mm256_storeu_si256(bytes.as_mut_ptr().cast(), or(old, new));
-        // Zero if no bit of `new` is clear in `old`.
-        _mm256_testc_si256(old, new) == 0
+        let (mut at_word, mut bits) = ([0u32; 8], [0u32; 8]);
+        // SAFETY: `_proof` proves AVX2; unaligned stores of the 32 bytes of
+        // both arrays.
+        unsafe {
+            let word = _mm256_srli_epi32::<5>(at);
+            let word = _mm256_and_si256(word, _mm256_set1_epi32(last));
+            _mm256_storeu_si256(at_word.as_mut_ptr().cast(), word);
+            let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let used =
+                _mm256_and_si256(lane, _mm256_set1_epi32(wanted as i32));
+            let used = _mm256_cmpeq_epi32(used, lane);
+            let bit = _mm256_and_si256(at, _mm256_set1_epi32(31));
+            let bit = _mm256_sllv_epi32(_mm256_set1_epi32(1), bit);
+            let bit = _mm256_and_si256(bit, used);
+            _mm256_storeu_si256(bits.as_mut_ptr().cast(), bit);
+        }
+        // `black_box` keeps the lanes in memory, from where each is one load.
+        let lanes = core::hint::black_box((at_word, bits));
+        let mut lane = 0;
+        while lane < 8 {
+            // SAFETY: the vector instruction `&` made every index at most
+            // `last`, which is less than `words.len()`.
+            let word =
+                unsafe { words.get_unchecked_mut(lanes.0[lane] as usize) };
+            let old = u32::from_le_bytes(*word);
+            *word = (old | lanes.1[lane]).to_le_bytes();
+            lane += 1;
+        }
     }
 }
 
