@@ -13,7 +13,6 @@ mod clock;
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod machine;
 #[path = "../output.rs"]
-#[expect(dead_code, reason = "the other benchmark uses all of it")]
 mod output;
 #[path = "../section.rs"]
 #[expect(dead_code, reason = "the other benchmark uses all of it")]
