@@ -125,6 +125,13 @@ pub(crate) fn check() -> Result {
 
 fn build() -> Result<Option<PathBuf>> {
     step("WebAssembly of the explorer");
+    let words = "rustc --quiet --locked -p tamis-explorer --crate-type cdylib";
+    webassembly(words, "tamis_explorer.wasm")
+}
+
+/// Runs cargo for WebAssembly and returns the path of `file`. `None`, with a
+/// message, without a compiler.
+pub(crate) fn webassembly(words: &str, file: &str) -> Result<Option<PathBuf>> {
     let Some(place) = unpacked("wasm-rustc", &COMPILER)? else {
         return Ok(None);
     };
@@ -154,16 +161,12 @@ fn build() -> Result<Option<PathBuf>> {
         ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
         ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
     ];
-    let words = format!(
-        "rustc --quiet --locked -p tamis-explorer --release --target {TARGET} \
-         --target-dir target/wasm --crate-type cdylib"
-    );
-    let cargo =
-        settings.iter().fold(Cargo::new(&words), |cargo, (name, value)| {
-            cargo.env(name, value)
-        });
-    cargo.run()?;
-    let path = format!("target/wasm/{TARGET}/release/tamis_explorer.wasm");
+    let cargo = Cargo::new(words).words("--release --target-dir target/wasm");
+    let cargo = cargo.args(&["--target", TARGET]);
+    let set =
+        |cargo: Cargo, (name, value): &(&str, &str)| cargo.env(name, value);
+    settings.iter().fold(cargo, set).run()?;
+    let path = format!("target/wasm/{TARGET}/release/{file}");
     Ok(Some(root.join(path)))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! No dependencies, because this is compiled before anything else.
 
+mod arch;
 mod browser;
 mod debian;
 mod demo;
@@ -40,6 +41,8 @@ cargo xtask VERB
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
+  arch   [aarch64 | s390x | i686 | armv7 | wasm32] test the library on other
+         processors, with qemu-user and Node
   browser  open the explorer and the report in headless Chromium
   explorer [--check]  build the WebAssembly and the page of tamis explore, or
          check that the committed ones are the build of the sources
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }
+        ["arch", ref names @ ..] => arch::arch(names),
         ["browser"] => browser::browser(),
         ["explorer"] => explorer::explorer(),
         ["explorer", "--check"] => explorer::check(),
@@ -143,6 +147,7 @@ fn slow() -> Result {
     )
     .run()?;
     Cargo::new("test --release -p tamis-cli --test cli -- --ignored").run()?;
+    arch::arch(&[])?;
     // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();
     let seed = now.map_err(|error| error.to_string())?.as_secs().to_string();

@@ -590,7 +590,10 @@ mod tests {
         assert_eq!(hasher.hash(&bytes), expected);
         assert_eq!(hasher.hash(&bytes[..]), expected);
         assert_eq!(hasher.hash(&bytes.to_vec()), expected);
+        #[cfg(target_pointer_width = "64")]
         assert_eq!(hasher.hash(&0x0807_0605_0403_0201_usize), expected);
+        // Of 64 bits on every machine.
+        assert_eq!(hasher.hash(&7usize), hasher.hash(&7u64));
         assert_eq!(hasher.hash(&-1i32), hasher.hash(&[0xffu8; 4]));
         assert_eq!(hasher.hash(&"x"), hasher.hash("x"));
     }

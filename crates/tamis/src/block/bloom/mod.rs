@@ -38,6 +38,10 @@ pub(crate) const ANY: u32 = u32::MAX;
 pub(crate) struct Count {
     pub(crate) all: u32,
     /// Mask of the lanes of the first group that hold a position.
+    #[cfg_attr(
+        any(not(target_arch = "x86_64"), miri),
+        expect(dead_code, reason = "read by vector instructions of x86-64")
+    )]
     pub(crate) first: u32,
 }
 
