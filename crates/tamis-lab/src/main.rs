@@ -1,6 +1,5 @@
-//! Experiments, and the figures of the documents.
+//! The figures of the documents.
 
-mod balanced_tinyset;
 mod plots;
 
 use std::path::PathBuf;
@@ -8,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Run the experiments and draw the figures of the documents
+/// Draw the figures of the documents; `tamis lab` runs the experiments
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -23,18 +22,11 @@ enum Verb {
         #[arg(long, default_value = "docs/img")]
         directory: PathBuf,
     },
-    /// Measure TinySets under multilevel placement
-    BalancedTinyset {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Plots { directory } => plots::draw(&directory),
-        Verb::BalancedTinyset { json } => balanced_tinyset::run(json),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,6 +6,7 @@
 //! assert!(names.contains(&"bound"));
 //! ```
 
+mod balanced_tinyset;
 mod bound;
 mod budget;
 mod churn;
@@ -19,6 +20,7 @@ mod memory;
 mod misnamed;
 mod overload;
 mod partition;
+mod picture;
 mod rates;
 mod region;
 mod rivals;
@@ -58,7 +60,8 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the papers.
-pub static ALL: [Experiment; 22] = [
+pub static ALL: [Experiment; 24] = [
+    picture::EXPERIMENT,
     bound::EXPERIMENT,
     convexity::EXPERIMENT,
     single::EXPERIMENT,
@@ -77,6 +80,7 @@ pub static ALL: [Experiment; 22] = [
     overload::EXPERIMENT,
     churn::EXPERIMENT,
     tail::EXPERIMENT,
+    balanced_tinyset::EXPERIMENT,
     crisis::EXPERIMENT,
     summaries::EXPERIMENT,
     deletions::EXPERIMENT,

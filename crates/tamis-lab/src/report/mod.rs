@@ -39,6 +39,8 @@ pub(crate) struct Outcome {
     pub(crate) parameters: Vec<(&'static str, String)>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) charts: Vec<Chart>,
+    /// Title and SVG of a drawing that is no chart; it precedes the charts.
+    pub(crate) pictures: Vec<(String, String)>,
     pub(crate) tables: Vec<Table>,
 }
 
@@ -151,6 +153,10 @@ impl Report {
             self.write(&name(table.suffix, "csv"), &table.csv())?;
         }
         let mut charts = Vec::new();
+        for (title, svg) in &outcome.pictures {
+            self.write(&name("", "svg"), svg)?;
+            charts.push((title.clone(), svg.clone()));
+        }
         for chart in &outcome.charts {
             let (file, svg) = (name(chart.suffix, "svg"), chart.svg()?);
             self.write(&file, &svg)?;

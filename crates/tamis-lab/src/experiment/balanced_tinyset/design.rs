@@ -1,6 +1,5 @@
 //! Shares and thresholds of the levels: a fluid model, and a search over it.
 
-use serde::Serialize;
 use tamis_theory::tinyset::{self, Block};
 use tamis_theory::{Prediction, multilevel};
 
@@ -8,7 +7,7 @@ use tamis_theory::{Prediction, multilevel};
 pub(crate) const LINE: Block = Block::new(512, 64);
 
 /// Levels of blocks, all but the last of which refuse keys.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Design {
     /// Share of the blocks in each level (alpha).
     pub(crate) level_shares: Vec<f64>,
