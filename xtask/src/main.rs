@@ -199,6 +199,7 @@ fn fuzz(seconds: &str) -> Result {
         "balanced",
         "tinyset",
         "multilevel",
+        "store",
     ];
     for target in targets {
         step(&format!("fuzzing {target}"));

@@ -220,6 +220,7 @@ fn load(
         space: Space::new(extents, manifest.generation, body),
         durable: logs.next - 1,
         lock,
+        read_threads: options.read_threads,
     });
     for &(number, first) in &logs.kept {
         shared.replay(number, first)?;

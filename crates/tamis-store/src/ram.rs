@@ -99,6 +99,12 @@ impl Ram {
         self.buffer_limit().saturating_sub(read).min(self.buffer_bytes)
     }
 
+    /// Fewest bytes for buffered writes: with less, merges would cost too
+    /// much.
+    pub(crate) fn least_buffer(&self) -> u64 {
+        self.budget / 64
+    }
+
     /// Whether the buffers may grow by `needed` bytes. A batch may exceed the
     /// size that was chosen for the buffers, but not the budget.
     pub(crate) fn has_room(&self, needed: u64) -> bool {
