@@ -1,6 +1,7 @@
 //! `tamis store`: a key-value store in a directory.
 
 mod create;
+mod inspect;
 mod keys;
 mod load;
 mod read;
@@ -43,6 +44,9 @@ enum Verb {
     Delete(write::DeleteArgs),
     Get(read::GetArgs),
     Scan(read::ScanArgs),
+    Stats(inspect::StatsArgs),
+    Verify(inspect::VerifyArgs),
+    Compact(inspect::CompactArgs),
 }
 
 impl Args {
@@ -54,6 +58,9 @@ impl Args {
             Verb::Delete(args) => args.run(),
             Verb::Get(args) => args.run(),
             Verb::Scan(args) => args.run(),
+            Verb::Stats(args) => args.run(),
+            Verb::Verify(args) => args.run(),
+            Verb::Compact(args) => args.run(),
         }
     }
 }
