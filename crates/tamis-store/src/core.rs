@@ -316,7 +316,13 @@ impl Shared {
     fn read_block(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         Counters::add(&self.counters.block_reads, 1);
         Counters::add(&self.counters.block_bytes, bytes.len() as u64);
-        read_exact_at(&*self.lookups, bytes, offset)
+        let read = match self.lookups.read_at(bytes, offset) {
+            Ok(read) => read,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(e) => return Err(Error::io("read", DATA, e)),
+        };
+        // A direct read cannot go on from an offset inside a page.
+        read_exact_at(&*self.data, &mut bytes[read..], offset + read as u64)
             .map_err(|e| Error::io("read", DATA, e))
     }
 
