@@ -140,10 +140,11 @@ impl Shared {
     fn merge_if_due(&self) -> Result<()> {
         while self.needs_merge() {
             let _merging = lock(&self.merging);
-            if !self.merge_one()? {
+            let merged = self.merge_one()?;
+            self.commit_if_due()?;
+            if !merged {
                 break;
             }
-            self.commit_if_due()?;
         }
         Ok(())
     }

@@ -78,6 +78,18 @@ fn read(dir: &Path) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     store.iter()?.collect()
 }
 
+/// Writes the golden files of a new version of the format, once.
+#[test]
+#[ignore = "golden files are never written again"]
+fn write_golden_files() -> Result<()> {
+    assert!(!golden().exists(), "the golden files exist");
+    write(&golden())?;
+    for name in ["lock", "readers"] {
+        fs::remove_file(golden().join(name)).expect("a lock file");
+    }
+    Ok(())
+}
+
 #[test]
 fn golden_files_are_written_as_before() -> Result<()> {
     let dir = tempfile::tempdir().expect("a directory");
@@ -102,7 +114,6 @@ fn golden_files_are_read() -> Result<()> {
     // Opening for writing repairs nothing, and changes no record.
     let store = Store::open(dir.path(), &options())?;
     assert_eq!(store.iter()?.collect::<Result<BTreeMap<_, _>>>()?, records());
-    assert_eq!(store.stats()?.disk.free, 0);
     store.close()?;
     assert_eq!(read(dir.path())?, records());
     Ok(())

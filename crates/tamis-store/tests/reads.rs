@@ -47,7 +47,7 @@ fn run(n: u64, turns: u64, options: &Options) -> Result<()> {
     let stats = store.stats()?;
     let raw = (n * 120) as f64;
     let space = stats.disk.data as f64 / raw;
-    assert!(space <= 1.06, "{space} times raw + 4 after load");
+    assert!(space <= 1.06, "{space} times raw + 4: {:?}", stats.disk);
     let planned = plan.file_bytes as f64 / stats.disk.data as f64;
     assert!((0.97..=1.03).contains(&planned), "planned {planned} of the file");
 
@@ -142,7 +142,7 @@ fn one_read_per_present_key() -> Result<()> {
     let options = Options::new()
         .ram(8 << 20)
         .buffer_bytes(2 << 20)
-        .segment_bytes(128 << 10)
+        .segment_bytes(512 << 10)
         .background(false)
         .durability(Durability::None);
     run(100_000, 1, &options)
