@@ -143,7 +143,7 @@ fn the_module_answers_as_the_commands_of_theory() {
                 ("bloom", standard::best(beta).unwrap()),
                 ("tinyset", {
                     let load = f64::from(bits) / beta;
-                    tinyset::predict(line, load).unwrap()
+                    tinyset::predict_once(line, load).unwrap()
                 }),
                 ("balanced", {
                     tune::best(bits, beta, 1.25, mode).unwrap().prediction

@@ -12,6 +12,9 @@ use crate::options::Durability;
 /// Time after which waiting threads look again.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Fewest bytes of memory for buffered writes.
+const MIN_BUFFER: u64 = 4 << 10;
+
 impl Shared {
     /// Starts the thread that merges and syncs.
     pub(crate) fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
@@ -81,9 +84,8 @@ impl Shared {
     /// more bytes.
     pub(crate) fn make_room(&self, needed: u64) -> Result<()> {
         let limit = self.ram.buffer_limit();
-        let least = self.ram.least_buffer();
-        if limit < least {
-            let needed = self.ram.reserved() + least;
+        if limit < MIN_BUFFER {
+            let needed = self.ram.reserved() + MIN_BUFFER;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
         if needed > limit / 2 {
@@ -140,11 +142,10 @@ impl Shared {
     fn merge_if_due(&self) -> Result<()> {
         while self.needs_merge() {
             let _merging = lock(&self.merging);
-            let merged = self.merge_one()?;
-            self.commit_if_due()?;
-            if !merged {
+            if !self.merge_one()? {
                 break;
             }
+            self.commit_if_due()?;
         }
         Ok(())
     }

@@ -199,6 +199,39 @@ fn one_block_by_number_of_keys() {
     }
 }
 
+/// A block that stores a key only if no entry matches it.
+#[test]
+fn keys_that_match_already_are_not_stored() {
+    let mut random = Random(7);
+    for (block, load) in [
+        (Block::new(512, 64), 68),
+        (Block::new(512, 64), 93),
+        (Block::new(512, 64), 134),
+        (Block::new(512, 64), 200),
+        (Block::new(256, 32), 46),
+        (Block::new(256, 32), 70),
+    ] {
+        let count = 4096;
+        let mut blocks = vec![Slots::default(); count];
+        for _ in 0..count * load {
+            let key = key(random.next(), count, block.chains);
+            let Key { chain, remainder, .. } = key;
+            let slots = &mut blocks[key.block];
+            let matches = |e: &Entry| e.matches(chain, remainder);
+            if !slots.entries.iter().any(matches) {
+                slots.insert(&block, key, block.remainder_bits);
+            }
+        }
+        let p = tinyset::predict_once(block, load as f64).unwrap();
+        close(mean_rate(&blocks, &block), p.fpr, 0.008);
+        // Independent entries are another model.
+        let all = tinyset::predict(block, load as f64).unwrap();
+        assert!(all.fpr > 1.012 * p.fpr, "{load}: {} {}", all.fpr, p.fpr);
+        let same = tinyset::for_fpr_once(block, p.fpr).unwrap();
+        close(same.bits_per_key, p.bits_per_key, 1e-9);
+    }
+}
+
 #[test]
 fn a_filter_and_its_merged_and_folded_forms() {
     let line = Block::new(512, 64);

@@ -121,6 +121,8 @@ fn balanced() {
 #[test]
 fn tinyset() {
     every_size("tinyset", TinySet::builder(), &SIZES);
+    // Many keys match already.
+    every_size("tinyset", TinySet::builder(), &[Size::Fpr(0.3)]);
     // Two levels are sized by a rate, and pay from 0.1 % down.
     let two_level = TinySet::builder().two_level();
     let sizes = [Size::Fpr(0.001), Size::Fpr(0.0001)];

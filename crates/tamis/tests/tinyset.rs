@@ -415,6 +415,33 @@ fn removing_absent_keys_behaves_as_documented() {
     assert!(plain.to_bytes() == before);
 }
 
+/// Filters that do not store keys which match already are sized for the rate
+/// that was asked, without memory to spare.
+#[test]
+fn high_rates_are_met_and_not_exceeded() {
+    const N: u64 = 400_000;
+    for fpr in [0.03, 0.1, 0.3, 0.5] {
+        for block_bits in [512, 256] {
+            let what = format!("{fpr}, {block_bits}");
+            let builder = TinySet::builder().items(N).fpr(fpr);
+            let builder = builder.block_bits(block_bits);
+            let mut filter = builder.build().unwrap();
+            insert(&mut filter, 0, N);
+            let rate = filter.stats().expected_fpr;
+            assert_close(rate, fpr, 0.006, &what);
+            assert_close(filter.design_fpr(), fpr, 1e-3, &what);
+            // Where repeats are stored, every key is.
+            let larger = builder.repeats().build().unwrap();
+            assert!(larger.block_count() > filter.block_count(), "{what}");
+            // The prediction for given memory is the same.
+            let bits = builder.predict().unwrap().bits_per_key;
+            let builder = TinySet::builder().bits_per_key(bits);
+            let same = builder.block_bits(block_bits).predict().unwrap();
+            assert_close(same.fpr, fpr, 1e-6, &what);
+        }
+    }
+}
+
 /// Equality up to the order of a floating-point sum.
 const ROUNDING: f64 = 1e-12;
 

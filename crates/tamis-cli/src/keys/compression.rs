@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Compression that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Codec {
+pub(super) enum Codec {
     Gzip,
     Zstd,
     Xz,

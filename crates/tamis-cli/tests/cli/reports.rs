@@ -177,7 +177,7 @@ fn plan_prints_the_predictions_of_the_theory() {
                 ("bloom", standard::for_fpr(fpr).unwrap()),
                 ("blocked", blocked::for_fpr(512, fpr).unwrap()),
                 ("split", split::for_fpr(512, fpr).unwrap()),
-                ("tinyset", tinyset::for_fpr(line, fpr).unwrap()),
+                ("tinyset", tinyset::for_fpr_once(line, fpr).unwrap()),
             ],
         );
     }
@@ -188,7 +188,10 @@ fn plan_prints_the_predictions_of_the_theory() {
                 ("bloom", standard::best(bits).unwrap()),
                 ("blocked", blocked::best(512, bits).unwrap()),
                 ("split", split::best(512, bits).unwrap()),
-                ("tinyset", tinyset::predict(line, 512.0 / bits).unwrap()),
+                (
+                    "tinyset",
+                    tinyset::predict_once(line, 512.0 / bits).unwrap(),
+                ),
             ],
         );
     }

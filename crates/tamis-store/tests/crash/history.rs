@@ -144,8 +144,6 @@ impl History {
             .background(false)
             .durability(durability)
             .direct_reads(rng.bool())
-            .segment_bytes(16 << 10)
-            .buffer_bytes(1 << rng.u32(12..16))
             .seed(seed.into());
         Self {
             disk,
@@ -443,11 +441,7 @@ impl History {
                 self.store().flush()?;
                 self.settle();
             }
-            92..94 => self.check()?,
-            94..96 => {
-                self.store().compact()?;
-                self.settle();
-            }
+            92..96 => self.check()?,
             _ => {
                 self.close()?;
                 self.open()?;

@@ -151,11 +151,22 @@ impl Kind {
             }
             (Self::Bloom, Size::Fpr(fpr)) => standard::for_fpr(fpr),
             (Self::Bloom, Size::BitsPerKey(bits)) => standard::best(bits),
-            (Self::TinySet, size) => one_level(block, size),
+            (Self::TinySet, Size::Fpr(fpr)) => {
+                tinyset::for_fpr_once(block, fpr)
+            }
+            (Self::TinySet, Size::BitsPerKey(bits)) => {
+                tinyset::predict_once(block, block.load(bits)?)
+            }
             (Self::Removable, size) => {
                 // Two flags: free slots, and entries without their extra
                 // bit.
-                one_level(Block { flag_bits: 2, ..block }, size)
+                let block = Block { flag_bits: 2, ..block };
+                match size {
+                    Size::Fpr(fpr) => tinyset::for_fpr(block, fpr),
+                    Size::BitsPerKey(bits) => {
+                        tinyset::predict(block, block.load(bits)?)
+                    }
+                }
             }
             (Self::TwoLevels, Size::Fpr(fpr)) => {
                 let (design, prediction) =
@@ -180,13 +191,6 @@ impl Kind {
                 Ok(design.prediction)
             }
         }
-    }
-}
-
-fn one_level(block: Block, size: Size) -> Result<Prediction> {
-    match size {
-        Size::Fpr(fpr) => tinyset::for_fpr(block, fpr),
-        Size::BitsPerKey(bits) => tinyset::predict(block, block.load(bits)?),
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod block;
 mod change;
+mod once;
 pub mod two_level;
 
 use alloc::vec::Vec;
@@ -48,6 +49,37 @@ pub fn predict(block: Block, load: f64) -> Result<Prediction> {
     let fpr = mean(&Load::poisson(load), |entries| block.fpr(entries));
     Ok(one_read(bits_per_key, fpr))
 }
+
+/// [`predict`] for a filter that does not store keys which it matches already,
+/// at `load` different keys per block.
+///
+/// At a rate of 2 % and less this is `predict` itself, at most 0.8 % above the
+/// rate.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let line = Block::new(512, 64);
+/// let (all, once) =
+///     (tinyset::predict(line, 100.0)?, tinyset::predict_once(line, 100.0)?);
+/// assert!((all.fpr - 0.1400).abs() < 1e-4);
+/// assert!((once.fpr - 0.1294).abs() < 1e-4);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn predict_once(block: Block, load: f64) -> Result<Prediction> {
+    let block = block.check()?;
+    let all = predict(block, load)?;
+    if all.fpr <= LEAST_FOR_ONCE {
+        return Ok(all);
+    }
+    let load = Load::poisson(load);
+    let fpr = load.expect(&once::rates(&block, load.max()));
+    Ok(one_read(all.bits_per_key, fpr))
+}
+
+/// Rate from which on predictions count on keys that are not stored because
+/// they match already. Below, they are worth at most 0.4 % of memory.
+const LEAST_FOR_ONCE: f64 = 0.02;
 
 /// Predicts a filter of `blocks` blocks, whose loads are binomial.
 ///
@@ -91,13 +123,44 @@ pub fn predict_finite(
 /// # Ok::<(), tamis_theory::Error>(())
 /// ```
 pub fn for_fpr(block: Block, target: f64) -> Result<Prediction> {
+    // The rate is 1 from `array_bits` + 1 entries on.
+    least_memory(block, target, |block, most| {
+        (0..=most).map(|entries| block.fpr(entries as u32)).collect()
+    })
+}
+
+/// [`for_fpr`] for a filter that does not store keys which it matches
+/// already: 5.5 % less memory at 30 %, 1.6 % at 10 %. At 2 % and less this is
+/// `for_fpr` itself.
+///
+/// ```
+/// use tamis_theory::tinyset::{self, Block};
+///
+/// let line = Block::new(512, 64);
+/// let (all, once) =
+///     (tinyset::for_fpr(line, 0.3)?, tinyset::for_fpr_once(line, 0.3)?);
+/// assert!((all.bits_per_key - 4.051).abs() < 5e-4);
+/// assert!((once.bits_per_key - 3.828).abs() < 5e-4);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn for_fpr_once(block: Block, target: f64) -> Result<Prediction> {
+    match target <= LEAST_FOR_ONCE {
+        true => for_fpr(block, target),
+        false => least_memory(block, target, once::rates),
+    }
+}
+
+/// The smallest memory for a rate, given the rates of blocks by load.
+fn least_memory(
+    block: Block,
+    target: f64,
+    rates: impl FnOnce(&Block, usize) -> Vec<f64>,
+) -> Result<Prediction> {
     let block = block.check()?;
     let target = check::target(target)?;
     let bits = f64::from(block.block_bits);
     let most = Load::poisson(bits / MIN_BITS_PER_KEY).max();
-    // The rate is 1 from `array_bits` + 1 entries on.
-    let rates: Vec<f64> =
-        (0..=most).map(|entries| block.fpr(entries as u32)).collect();
+    let rates = rates(&block, most);
     let at = |bits_per_key: f64| {
         let fpr = Load::poisson(bits / bits_per_key).expect(&rates);
         one_read(bits_per_key, fpr)

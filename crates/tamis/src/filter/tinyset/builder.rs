@@ -91,7 +91,10 @@ impl Builder<TinySet> {
     /// ```
     #[must_use]
     pub fn repeats(mut self) -> Self {
-        // The design does not depend on it.
+        if !self.settings.two_level {
+            return self.with(|settings| settings.repeats = true);
+        }
+        // The design of two levels does not depend on it.
         self.settings.repeats = true;
         self
     }
@@ -136,14 +139,19 @@ impl Buildable for TinySet {
         let shape = Shape::new(block, form);
         // Before the theory, which has designs for more shapes.
         settings.geometry(shape, 1, 0).check()?;
+        let (predict, for_fpr): (fn(_, _) -> _, fn(_, _) -> _) =
+            match settings.repeats {
+                true => (tinyset::predict, tinyset::for_fpr),
+                false => (tinyset::predict_once, tinyset::for_fpr_once),
+            };
         let (prediction, bits_per_key) = match size {
             Size::Fpr(fpr) => {
-                let design = tinyset::for_fpr(shape.block, fpr)?;
+                let design: Prediction = for_fpr(shape.block, fpr)?;
                 (design, round_up(design.bits_per_key))
             }
             Size::BitsPerKey(bits) => {
                 let load = shape.block.load(bits)?;
-                (tinyset::predict(shape.block, load)?, bits)
+                (predict(shape.block, load)?, bits)
             }
         };
         // Where many blocks have no room for 8-bit heads none gets them: a
