@@ -215,7 +215,7 @@ def arrow_strings(count: int, place: Path) -> tuple[list[Case], list[Goal]]:
     key_series, series = pl.Series(keys), pl.Series(probes)
     cases += [
         Case(group, "pyarrow is_in", lambda: pc.is_in(column, key_column), count),
-        Case(group, "polars is_in", lambda: series.is_in(key_series), count),
+        Case(group, "polars is_in", lambda: series.is_in(key_series.implode()), count),
     ]
     return cases, goals
 
@@ -272,7 +272,8 @@ print(f"{seconds * 1e3:.2f}", *(b - a for a, b in zip(before, opened)))
 sys.stdout.flush()
 sys.stdin.readline()
 used = memory()
-print(*(b - a for a, b in zip(before, used)))
+print(*(b - a for a, b in zip(before, used)), flush=True)
+sys.stdin.readline()
 """
     processes = [
         subprocess.Popen(
@@ -297,9 +298,13 @@ print(*(b - a for a, b in zip(before, used)))
         print(f"  {i:<10}{ms:>8}{private:>12}{rss:>10}{pss:>10}{mark}")
     print("after 100,000 lookups:")
     for i, process in enumerate(processes):
-        out, _ = process.communicate("\n")
-        private, rss, pss = out.split()
+        assert process.stdin and process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        private, rss, pss = process.stdout.readline().split()
         print(f"  {i:<10}{'':>8}{private:>12}{rss:>10}{pss:>10}")
+    for process in processes:
+        process.communicate("\n")
 
 
 def two_threads(count: int, rounds: int) -> None:
