@@ -16,6 +16,7 @@ mod run;
 mod size;
 mod source;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use instructions::Action;
@@ -39,6 +40,8 @@ cargo xtask VERB
   bench  python [OPTIONS]: the Python package beside its peers
   bench  adapter [OPTIONS]: filters opened at each lookup of a storage engine
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
+  bench  store [OPTIONS]: tamis-store beside redb, fjall, LMDB and, with the
+         packages librocksdb-dev and libclang-dev, RocksDB
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
   arch   [aarch64 | s390x | i686 | armv7 | wasm32] test the library on other
@@ -161,6 +164,9 @@ fn bench(options: &[&str]) -> Result {
     if let ["python", options @ ..] = options {
         return python::bench(options);
     }
+    if let ["store", options @ ..] = options {
+        return bench_store(options);
+    }
     step("compiling the benchmark with its peers");
     Cargo::new("build --release --manifest-path bench/Cargo.toml").run()?;
     step("measuring");
@@ -181,6 +187,26 @@ fn bench(options: &[&str]) -> Result {
     }
 }
 
+/// RocksDB takes part if the system has its library: compiling it takes half
+/// an hour.
+fn bench_store(options: &[&str]) -> Result {
+    const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu";
+    let has_rocksdb = Path::new(LIBRARY).join("librocksdb.so").exists();
+    let features = match has_rocksdb {
+        true => "--features rocksdb",
+        false => {
+            eprintln!("no RocksDB: install librocksdb-dev and libclang-dev");
+            ""
+        }
+    };
+    step("compiling the benchmark of the store with its peers");
+    let run = format!(
+        "run --quiet --release --manifest-path bench/store/Cargo.toml \
+         {features} --"
+    );
+    Cargo::new(&run).env("ROCKSDB_LIB_DIR", LIBRARY).args(options).run()
+}
+
 /// loom replaces the atomics, which takes a separate build.
 fn loom() -> Result {
     step("loom");
@@ -199,6 +225,7 @@ fn fuzz(seconds: &str) -> Result {
         "balanced",
         "tinyset",
         "multilevel",
+        "store",
     ];
     for target in targets {
         step(&format!("fuzzing {target}"));

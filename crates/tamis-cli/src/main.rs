@@ -57,6 +57,8 @@ enum Verb {
     Plan(verb::plan::Args),
     Explore(verb::explore::Args),
     Theory(verb::theory::Args),
+    #[cfg(all(unix, feature = "store"))]
+    Store(verb::store::Args),
     #[cfg(feature = "lab")]
     Lab(verb::lab::Args),
     Completions(verb::completions::Args),
@@ -96,6 +98,8 @@ fn run(verb: Verb) -> failure::Result<Exit> {
         Verb::Plan(args) => args.run(),
         Verb::Explore(args) => args.run(),
         Verb::Theory(args) => args.run(),
+        #[cfg(all(unix, feature = "store"))]
+        Verb::Store(args) => args.run(),
         #[cfg(feature = "lab")]
         Verb::Lab(args) => args.run(),
         Verb::Completions(args) => args.run(Cli::command()),

@@ -12,9 +12,6 @@ use crate::options::Durability;
 /// Time after which waiting threads look again.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Fewest bytes of memory for buffered writes.
-const MIN_BUFFER: u64 = 4 << 10;
-
 impl Shared {
     /// Starts the thread that merges and syncs.
     pub(crate) fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
@@ -84,8 +81,9 @@ impl Shared {
     /// more bytes.
     pub(crate) fn make_room(&self, needed: u64) -> Result<()> {
         let limit = self.ram.buffer_limit();
-        if limit < MIN_BUFFER {
-            let needed = self.ram.reserved() + MIN_BUFFER;
+        let least = self.ram.least_buffer();
+        if limit < least {
+            let needed = self.ram.reserved() + least;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
         if needed > limit / 2 {
@@ -142,10 +140,11 @@ impl Shared {
     fn merge_if_due(&self) -> Result<()> {
         while self.needs_merge() {
             let _merging = lock(&self.merging);
-            if !self.merge_one()? {
+            let merged = self.merge_one()?;
+            self.commit_if_due()?;
+            if !merged {
                 break;
             }
-            self.commit_if_due()?;
         }
         Ok(())
     }

@@ -108,7 +108,9 @@ impl Shared {
             let segment = self.ram.segment_bytes() / PAGE;
             let oldest = oldest(&self.view.load(), writer.next);
             let cuts = writer.logs.get(1).is_some_and(|log| log.1 <= oldest);
-            space.retired_pages() > segment.max(live / 16)
+            // At most eight segments at a time: a sync of more would stop
+            // merging until the buffers are full.
+            space.retired_pages() > segment.max((live / 16).min(8 * segment))
                 || cuts && writer.log_bytes() > self.ram.log_bytes()
         };
         match due {

@@ -27,10 +27,18 @@ impl Shared {
             self.commit_if_due()?;
         }
         self.commit()?;
-        while self.move_last()? {
-            self.commit_if_due()?;
+        // Moved segments free their places with the next commit.
+        loop {
+            let mut moved = false;
+            while self.move_one()? {
+                moved = true;
+                self.commit_if_due()?;
+            }
+            if !moved {
+                return Ok(());
+            }
+            self.commit()?;
         }
-        self.commit()
     }
 
     /// Joins two slots that are small, and returns `false` if none are.
@@ -46,26 +54,33 @@ impl Shared {
         Ok(true)
     }
 
-    /// Moves the last segment of the file to free space before it, and
-    /// returns `false` if none fits.
-    fn move_last(&self) -> Result<bool> {
+    /// Moves a segment to free space before it: the largest one that fits the
+    /// first free run with such a segment. Returns `false` if none fits, or if
+    /// less than 1 % of the file is free.
+    fn move_one(&self) -> Result<bool> {
         let view = self.view.load_full();
-        let last = view.slots().iter().max_by_key(|slot| {
-            slot.segment.as_ref().map_or(0, |s| s.entry.extent.end())
+        let mut segments: Vec<_> = view
+            .slots()
+            .iter()
+            .filter_map(|slot| Some((slot, slot.segment.clone()?)))
+            .collect();
+        segments.sort_unstable_by_key(|(_, s)| s.entry.extent.pages);
+        let mut space = lock(&self.space);
+        if space.extents.free_pages() * 100 < space.extents.end() {
+            return Ok(false);
+        }
+        let found = space.extents.runs().find_map(|run| {
+            segments.iter().rev().find(|(_, segment)| {
+                let extent = segment.entry.extent;
+                extent.pages <= run.pages && extent.start > run.start
+            })
         });
-        let Some(slot) = last.map(Arc::clone) else { return Ok(false) };
-        let Some(segment) = slot.segment.clone() else { return Ok(false) };
+        let Some((slot, segment)) = found else { return Ok(false) };
+        let (slot, segment) = (Arc::clone(slot), Arc::clone(segment));
+        let to = space.extents.allocate(segment.entry.extent.pages);
+        drop(space);
+        drop(segments);
         drop(view);
-        let from = segment.entry.extent;
-        let to = {
-            let mut space = lock(&self.space);
-            let to = space.extents.allocate(from.pages);
-            if to.start > from.start {
-                space.extents.release(to);
-                return Ok(false);
-            }
-            to
-        };
         let moved = self.move_segment(&slot, &segment, to);
         if moved.is_err() {
             lock(&self.space).extents.release(to);

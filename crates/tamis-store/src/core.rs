@@ -16,6 +16,7 @@ use crate::extents::{Extent, PAGE};
 use crate::hash::KeyHash;
 use crate::log;
 use crate::manifest::DATA;
+use crate::many::Readers;
 use crate::options::Durability;
 use crate::page::Place;
 use crate::ram::Ram;
@@ -24,7 +25,8 @@ use crate::snapshot::Snapshots;
 use crate::space::Space;
 use crate::view::View;
 
-/// Locks are taken in this order: `syncing`, `merging`, `writer`, `space`.
+/// Locks are taken in this order: `merging`, `syncing`, `writer`, buffer of a
+/// slot, `space`.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
@@ -64,6 +66,7 @@ pub(crate) struct Shared {
     /// Notified when memory of the write buffer was freed.
     pub(crate) room: Signal,
     pub(crate) stopping: AtomicBool,
+    pub(crate) readers: Readers,
     pub(crate) _lock: Option<Box<dyn Lock>>,
 }
 
@@ -81,6 +84,7 @@ pub(crate) struct Parts {
     pub(crate) space: Space,
     pub(crate) durable: u64,
     pub(crate) lock: Option<Box<dyn Lock>>,
+    pub(crate) read_threads: usize,
 }
 
 /// Settings of the store and of this handle.
@@ -176,10 +180,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A page in memory at an address that direct I/O accepts.
 #[repr(C, align(4096))]
-#[derive(Clone)]
 struct AlignedPage([u8; PAGE as usize]);
 
 /// Where the value of a key is.
+#[derive(Debug)]
 pub(crate) enum Found {
     /// In memory, or absent.
     Known(Option<Vec<u8>>),
@@ -215,6 +219,7 @@ impl Shared {
             work: Signal::default(),
             room: Signal::default(),
             stopping: AtomicBool::new(false),
+            readers: Readers::new(parts.read_threads),
             _lock: parts.lock,
         }
     }
@@ -245,7 +250,7 @@ impl Shared {
     ) -> Result<Option<Vec<u8>>> {
         match self.find(view, key, limit)? {
             Found::Known(value) => Ok(value),
-            found => self.fetch(key, found),
+            found => self.fetch(key, &found),
         }
     }
 
@@ -286,38 +291,20 @@ impl Shared {
     pub(crate) fn fetch(
         &self,
         key: &[u8],
-        found: Found,
+        found: &Found,
     ) -> Result<Option<Vec<u8>>> {
         let (segment, page, pages) = match found {
-            Found::Known(value) => return Ok(value),
-            Found::Large(place) => return self.read_large(place).map(Some),
-            Found::Block { segment, page, pages } => (segment, page, pages),
+            Found::Known(value) => return Ok(value.clone()),
+            Found::Large(place) => return self.read_large(*place).map(Some),
+            Found::Block { segment, page, pages } => (segment, *page, *pages),
         };
-        let mut one = AlignedPage([0; PAGE as usize]);
-        let mut many;
-        let bytes = match pages {
-            1 => &mut one.0[..],
-            _ => {
-                many = vec![one; pages as usize];
-                // The pages of a `Vec` are adjacent, but a slice of them is
-                // not a slice of bytes without `unsafe`: read into a copy.
-                return self.fetch_pages(key, &segment, page, &mut many);
-            }
-        };
-        self.read_block(bytes, segment.offset(page))?;
-        self.value_in(key, &segment, page, bytes)
-    }
-
-    /// Reads the value of `key` from a block of several pages.
-    #[cold]
-    fn fetch_pages(
-        &self,
-        key: &[u8],
-        segment: &Segment,
-        page: u32,
-        pages: &mut [AlignedPage],
-    ) -> Result<Option<Vec<u8>>> {
-        let len = pages.len() * PAGE as usize;
+        if pages == 1 {
+            let mut bytes = AlignedPage([0; PAGE as usize]);
+            self.read_block(&mut bytes.0, segment.offset(page))?;
+            return self.value_in(key, segment, page, &bytes.0);
+        }
+        // From an address that direct I/O accepts.
+        let len = pages as usize * PAGE as usize;
         let mut bytes = vec![0; len + PAGE as usize];
         let skip = bytes.as_ptr().align_offset(PAGE as usize);
         let bytes = &mut bytes[skip..skip + len];
@@ -329,7 +316,13 @@ impl Shared {
     fn read_block(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         Counters::add(&self.counters.block_reads, 1);
         Counters::add(&self.counters.block_bytes, bytes.len() as u64);
-        read_exact_at(&*self.lookups, bytes, offset)
+        let read = match self.lookups.read_at(bytes, offset) {
+            Ok(read) => read,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(e) => return Err(Error::io("read", DATA, e)),
+        };
+        // A direct read cannot go on from an offset inside a page.
+        read_exact_at(&*self.data, &mut bytes[read..], offset + read as u64)
             .map_err(|e| Error::io("read", DATA, e))
     }
 

@@ -108,7 +108,6 @@ impl Extents {
     }
 
     /// The free runs before the end.
-    #[cfg(test)]
     pub(crate) fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
         self.free.iter().map(|(&start, &pages)| Extent { start, pages })
     }

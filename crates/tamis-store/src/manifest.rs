@@ -8,6 +8,7 @@ use crate::codec::{checksum, u16_at, u32_at, u64_at, u128_at};
 use crate::disk::{DiskFile, read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
+use crate::options::SEGMENT_BYTES;
 use crate::segment::MAX_DEPTH;
 
 /// First bytes of a slot.
@@ -27,6 +28,12 @@ const BODY: usize = 96;
 
 /// Length of a segment in a body.
 const SEGMENT: usize = 64;
+
+/// Largest number that is counted up from.
+const MAX: u64 = 1 << 62;
+
+/// First page that no file has.
+pub(crate) const MAX_PAGE: u64 = 1 << 50;
 
 /// Name of the data file.
 pub(crate) const DATA: &str = "data";
@@ -146,6 +153,11 @@ impl Manifest {
             low += width;
             let index_pages = u64::from(segment.index_len).div_ceil(PAGE);
             let pages = u64::from(segment.data_pages) + index_pages;
+            if segment.extent.start >= MAX_PAGE
+                || segment.records > u64::from(segment.data_pages) * PAGE
+            {
+                return Err("a segment is larger than a file can be");
+            }
             if segment.extent.pages != pages
                 || (segment.data_pages == 0) != (segment.records == 0)
                 || (segment.data_pages == 0) != (segment.index_len == 0)
@@ -160,8 +172,14 @@ impl Manifest {
         if !(1.0..=64.0).contains(&bits_per_key) {
             return Err("the bits per key are not between 1 and 64");
         }
+        // Identity, log, sequence number and generation: they are counted
+        // up, and never reach the limit.
+        let counted = [u64_at(body, 32), u64_at(body, 40), u64_at(body, 48)];
+        if counted.iter().chain([&generation]).any(|&n| n == 0 || n > MAX) {
+            return Err("a number is out of range");
+        }
         let segment_bytes = u64_at(body, 64);
-        if !(PAGE..=1 << 32).contains(&segment_bytes) {
+        if !SEGMENT_BYTES.contains(&segment_bytes) {
             return Err("the size of segments is out of range");
         }
         Ok(Self {

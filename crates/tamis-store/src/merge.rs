@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
 use crate::hash::KeyHash;
 use crate::page::{Place, Record};
+use crate::ram::RECORD_BYTES;
 use crate::segment::{
     MAX_DEPTH, Segment, SegmentReader, SegmentWriter, Target, Written,
 };
@@ -138,18 +139,17 @@ impl Shared {
             0 => at..at + 2,
             _ => at - 1..at + 1,
         };
-        let bytes = |slot: &Slot| {
-            let pages = slot
-                .segment
-                .as_ref()
-                .map_or(0, |segment| u64::from(segment.entry.data_pages));
-            pages * PAGE + slot.ram()
+        let size = |slot: &Arc<Slot>| {
+            let entry = slot.segment.as_ref().map(|segment| segment.entry);
+            let entry = entry.unwrap_or_default();
+            let bytes = u64::from(entry.data_pages) * PAGE + slot.ram();
+            (bytes, entry.records + slot.ram() / RECORD_BYTES)
         };
-        let pair = slots.get(range.clone());
-        let joins = pair.is_some_and(|pair| {
+        let joins = slots.get(range.clone()).is_some_and(|pair| {
+            let (a, b) = (size(&pair[0]), size(&pair[1]));
             pair.iter().all(|other| other.depth == slot.depth)
-                && pair.iter().map(|slot| bytes(slot)).sum::<u64>()
-                    < self.split_bytes() / 3
+                && a.0 + b.0 < self.split_bytes() / 3
+                && a.1 + b.1 < self.ram.max_records() / 2
         });
         match joins {
             true => range,

@@ -220,9 +220,16 @@ fn load(
         space: Space::new(extents, manifest.generation, body),
         durable: logs.next - 1,
         lock,
+        read_threads: options.read_threads,
     });
-    for &(number, first) in &logs.kept {
-        shared.replay(number, first)?;
+    let ends = logs.kept.iter().map(|&(_, first)| first).skip(1);
+    for (&(number, first), end) in
+        logs.kept.iter().zip(ends.chain([logs.next]))
+    {
+        // A commit during the replay may have removed a log without writes.
+        if first < end {
+            shared.replay(number, first)?;
+        }
     }
     let needed = shared.ram.reserved() + shared.ram.buffered();
     if needed > shared.ram.budget() {
@@ -338,6 +345,13 @@ fn scan(
         logs.kept.push((number, first));
         logs.bytes += replayed.end;
         logs.next_number += 1;
+    }
+    // A commit follows the sync of the log.
+    let merged = manifest.segments.iter().map(|entry| entry.merged).max();
+    if merged >= Some(logs.next) {
+        let name = log::name(logs.next_number - 1);
+        let why = "a durable frame of the log is damaged";
+        return Err(Error::corrupt(name, 0, why));
     }
     if repair {
         for name in names {

@@ -1,5 +1,6 @@
 //! Settings of a store and of a handle.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ pub const MAX_VALUE: usize = 1 << 30;
 pub const MIN_RAM: u64 = 4 << 20;
 
 /// Smallest and largest size of segments.
-const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 16 << 10..=64 << 20;
+pub(crate) const SEGMENT_BYTES: RangeInclusive<u64> = 16 << 10..=64 << 20;
 
 /// When a write is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub struct Options {
     pub(crate) seed: Option<u128>,
     pub(crate) segment_bytes: u64,
     pub(crate) buffer_bytes: u64,
+    pub(crate) read_threads: usize,
 }
 
 /// Size of the filters.
@@ -74,6 +76,7 @@ impl Default for Options {
             seed: None,
             segment_bytes: 4 << 20,
             buffer_bytes: u64::MAX,
+            read_threads: 16,
         }
     }
 }
@@ -198,6 +201,19 @@ impl Options {
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = bytes;
+        self
+    }
+
+    /// Number of threads that read for
+    /// [`Store::get_many`](crate::Store::get_many), 16 by default, at most
+    /// 256. They start when a batch reads from the disk.
+    ///
+    /// ```
+    /// let options = tamis_store::Options::new().read_threads(32);
+    /// ```
+    #[must_use]
+    pub fn read_threads(mut self, threads: usize) -> Self {
+        self.read_threads = threads.min(256);
         self
     }
 

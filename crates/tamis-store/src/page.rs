@@ -7,6 +7,7 @@
 use crate::batch::MAX_INLINE;
 use crate::codec::{checksum, put_varint, u32_at, u64_at, varint, varint_len};
 use crate::extents::{Extent, PAGE};
+use crate::manifest::MAX_PAGE;
 use crate::options::{MAX_KEY, MAX_VALUE};
 
 /// Length of the header of a block.
@@ -47,7 +48,7 @@ impl Place {
         let (start, len) = (u64_at(bytes, 0), u32_at(bytes, 8));
         let valid = bytes.len() == Self::LEN
             && len as usize <= MAX_VALUE
-            && start < 1 << 50
+            && start < MAX_PAGE
             && u32_at(bytes, 12) == 0;
         valid.then(|| Self {
             extent: Extent { start, pages: u64::from(len).div_ceil(PAGE) },

@@ -14,7 +14,7 @@ const FIXED: u64 = 64 << 10;
 
 /// Fewest bytes per record that a segment counts: it bounds the memory of a
 /// merge, which is proportional to the number of records.
-const RECORD_BYTES: u64 = 32;
+pub(crate) const RECORD_BYTES: u64 = 32;
 
 /// Memory of a merge per record of the segment it writes: the hash for the
 /// filter with the step in which the list grows, the filter of at most 30
@@ -99,6 +99,12 @@ impl Ram {
         self.buffer_limit().saturating_sub(read).min(self.buffer_bytes)
     }
 
+    /// Fewest bytes for buffered writes: with less, merges would cost too
+    /// much.
+    pub(crate) fn least_buffer(&self) -> u64 {
+        self.budget / 64
+    }
+
     /// Whether the buffers may grow by `needed` bytes. A batch may exceed the
     /// size that was chosen for the buffers, but not the budget.
     pub(crate) fn has_room(&self, needed: u64) -> bool {
@@ -127,9 +133,10 @@ impl Ram {
         self.budget.min(self.buffer_bytes)
     }
 
-    /// Length at which a log file ends.
+    /// Length at which a log file ends. It is synced then, while writers
+    /// wait: 8 MiB take about 10 ms.
     pub(crate) fn log_file_bytes(&self) -> u64 {
-        (self.most_buffered() / 2).clamp(64 << 10, 64 << 20)
+        (self.most_buffered() / 2).clamp(64 << 10, 8 << 20)
     }
 
     /// Length of all log files above which the oldest writes are merged.

@@ -14,7 +14,7 @@ use crate::disk::{DiskFile, read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
 use crate::hash::filter_hash;
-use crate::manifest::{DATA, SegmentEntry};
+use crate::manifest::{DATA, MAX_PAGE, SegmentEntry};
 use crate::page::{self, Block, Blocks, Record};
 
 /// Length of the header of an index.
@@ -192,7 +192,7 @@ impl Segment {
             .chunks_exact(LARGE)
             .map(|at| Extent { start: u64_at(at, 0), pages: u64_at(at, 8) })
             .collect();
-        if larges.iter().any(|e| e.start.checked_add(e.pages).is_none()) {
+        if larges.iter().any(|e| e.start.max(e.pages) >= MAX_PAGE) {
             return Err("a large value lies outside the file");
         }
         let filter = TinySet::from_bytes(&bytes[larges_end..])

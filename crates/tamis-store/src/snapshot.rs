@@ -109,7 +109,7 @@ impl Snapshot {
     /// ```
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter { snapshot: self, slot: 0, records: None, failed: false }
+        Iter { snapshot: self, cursor: Cursor::default() }
     }
 }
 
@@ -119,12 +119,24 @@ impl Drop for Snapshot {
     }
 }
 
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 impl<'a> IntoIterator for &'a Snapshot {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
+    type Item = Result<Pair>;
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+impl IntoIterator for Snapshot {
+    type Item = Result<Pair>;
+    type IntoIter = IntoIter;
+
+    fn into_iter(self) -> IntoIter {
+        IntoIter { snapshot: self, cursor: Cursor::default() }
     }
 }
 
@@ -135,16 +147,55 @@ impl<'a> IntoIterator for &'a Snapshot {
 #[derive(Debug)]
 pub struct Iter<'a> {
     snapshot: &'a Snapshot,
+    cursor: Cursor,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.cursor.next(self.snapshot)
+    }
+}
+
+/// [`Iter`] with a snapshot of its own.
+#[derive(Debug)]
+pub struct IntoIter {
+    snapshot: Snapshot,
+    cursor: Cursor,
+}
+
+impl Iterator for IntoIter {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.cursor.next(&self.snapshot)
+    }
+}
+
+/// A place in the order of a snapshot's records.
+#[derive(Debug, Default)]
+struct Cursor {
     /// The next slot.
     slot: usize,
     records: Option<Merged>,
     failed: bool,
 }
 
-impl Iter<'_> {
+impl Cursor {
+    /// The next record; `None` at the end and after an error.
+    fn next(&mut self, snapshot: &Snapshot) -> Option<Result<Pair>> {
+        if self.failed {
+            return None;
+        }
+        let record = self.advance(snapshot);
+        self.failed = record.is_err();
+        record.transpose()
+    }
+
     /// The next record, `None` at the end.
-    fn advance(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        let Snapshot { shared, view, limit } = self.snapshot;
+    fn advance(&mut self, snapshot: &Snapshot) -> Result<Option<Pair>> {
+        let Snapshot { shared, view, limit } = snapshot;
         loop {
             let Some(records) = &mut self.records else {
                 let Some(slot) = view.slots().get(self.slot) else {
@@ -193,18 +244,5 @@ impl Iter<'_> {
                 _ => self.records = None,
             }
         }
-    }
-}
-
-impl Iterator for Iter<'_> {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let record = self.advance();
-        self.failed = record.is_err();
-        record.transpose()
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::open;
 use crate::options::Options;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{IntoIter, Snapshot};
 use crate::stats::Stats;
 use crate::verify::Verified;
 
@@ -215,7 +215,8 @@ impl Store {
         self.shared.lookup(&view, key.as_ref(), u64::MAX)
     }
 
-    /// The value of each key.
+    /// The value of each key. Reads from the disk overlap, in threads of the
+    /// store.
     ///
     /// # Errors
     ///
@@ -234,7 +235,7 @@ impl Store {
         &self,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|key| self.get(key)).collect()
+        self.shared.lookup_many(keys)
     }
 
     /// Whether `key` has a value.
@@ -361,6 +362,26 @@ impl Store {
     /// ```
     pub fn compact(&self) -> Result<()> {
         self.shared.compact()
+    }
+
+    /// All keys and values of a snapshot that is taken now, in the order of a
+    /// hash of the keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    ///
+    /// ```
+    /// # use tamis_store::{Options, Store};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// let records = store.iter()?.collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(records, [(b"apple".to_vec(), b"red".to_vec())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn iter(&self) -> Result<IntoIter> {
+        Ok(self.snapshot()?.into_iter())
     }
 
     /// Memory, disk space, and counts of reads and writes.

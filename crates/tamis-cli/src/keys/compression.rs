@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Compression that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Codec {
+pub(crate) enum Codec {
     Gzip,
     Zstd,
     Xz,

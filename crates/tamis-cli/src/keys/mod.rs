@@ -29,6 +29,7 @@ pub(crate) use chunk::KeyChunk;
 pub(crate) use digest::Digest;
 pub(crate) use feed::Feed;
 pub(crate) use format::KeyFormat;
+pub(crate) use source::KeySource;
 pub(crate) use stored::StoredFormat;
 
 use std::ffi::OsString;
@@ -42,7 +43,6 @@ use crate::identity::FileIdentity;
 use csv::{Csv, Field, Table};
 use format::{Notation, Rows, Text};
 use json::JsonPointer;
-use source::KeySource;
 
 /// Heading in the help.
 const HEADING: &str = "Notation of the keys";

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 
 /// Source of keys, not yet open.
 #[derive(Debug)]
-pub(super) enum KeySource {
+pub(crate) enum KeySource {
     Stdin,
     File {
         path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) enum KeySource {
 }
 
 impl KeySource {
-    pub(super) fn new(path: &Path) -> Result<Self> {
+    pub(crate) fn new(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             return Ok(Self::Stdin);
         }
@@ -57,7 +57,7 @@ impl KeySource {
         Ok(Self::File { path: path.to_owned(), bytes, codec })
     }
 
-    pub(super) fn is_stdin(&self) -> bool {
+    pub(crate) fn is_stdin(&self) -> bool {
         matches!(self, Self::Stdin)
     }
 
@@ -73,7 +73,7 @@ impl KeySource {
     }
 
     /// Size in bytes, `None` for pipes.
-    pub(super) fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
             Self::File { bytes, .. } => *bytes,
@@ -82,7 +82,7 @@ impl KeySource {
     }
 
     /// Name for messages.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "standard input".into(),
             Self::File { path, .. } => path.display().to_string(),
@@ -92,7 +92,7 @@ impl KeySource {
 
     /// Reader of the decompressed bytes; of UTF-8 text without byte order
     /// mark, if they are text. `progress` counts the bytes as stored.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         progress: &Progress,
         is_text: bool,

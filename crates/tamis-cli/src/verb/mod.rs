@@ -16,6 +16,8 @@ pub(crate) mod plan;
 pub(crate) mod query;
 pub(crate) mod remove;
 pub(crate) mod seen;
+#[cfg(all(unix, feature = "store"))]
+pub(crate) mod store;
 pub(crate) mod theory;
 pub(crate) mod verify;
 

@@ -144,6 +144,8 @@ impl History {
             .background(false)
             .durability(durability)
             .direct_reads(rng.bool())
+            .segment_bytes(16 << 10)
+            .buffer_bytes(1 << rng.u32(12..16))
             .seed(seed.into());
         Self {
             disk,
@@ -441,7 +443,11 @@ impl History {
                 self.store().flush()?;
                 self.settle();
             }
-            92..96 => self.check()?,
+            92..94 => self.check()?,
+            94..96 => {
+                self.store().compact()?;
+                self.settle();
+            }
             _ => {
                 self.close()?;
                 self.open()?;

@@ -1,0 +1,186 @@
+//! Overlapping reads: threads that read blocks for
+//! [`Store::get_many`](crate::Store::get_many).
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::core::{Found, Shared, lock};
+use crate::error::{Error, Result};
+
+/// A read that takes longer came from the disk: the next ones are given to
+/// threads. Reads from the page cache are faster without them.
+const SLOW: Duration = Duration::from_micros(15);
+
+/// A value, or its absence.
+type Value = Option<Vec<u8>>;
+
+/// Reads that threads share.
+#[derive(Debug)]
+struct Job {
+    shared: Arc<Shared>,
+    reads: Vec<(Vec<u8>, Found)>,
+    /// Number of the next read.
+    next: AtomicUsize,
+    values: Vec<OnceLock<Result<Value>>>,
+    left: Mutex<usize>,
+    finished: Condvar,
+}
+
+impl Job {
+    /// Reads until no read is left to begin.
+    fn work(&self) {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((key, found)) = self.reads.get(at) else { return };
+            let _ = self.values[at].set(self.shared.fetch(key, found));
+            let mut left = lock(&self.left);
+            *left -= 1;
+            if *left == 0 {
+                self.finished.notify_all();
+            }
+        }
+    }
+
+    /// Waits until all reads have ended.
+    fn wait(&self) {
+        let left = lock(&self.left);
+        drop(self.finished.wait_while(left, |left| *left > 0));
+    }
+}
+
+/// Jobs that wait for threads.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    added: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Arc<Job>>,
+    stopping: bool,
+}
+
+/// Threads that read. They start with the first job.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    threads: usize,
+    queue: OnceLock<Arc<Queue>>,
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.get() {
+            lock(&queue.state).stopping = true;
+            queue.added.notify_all();
+        }
+    }
+}
+
+impl Readers {
+    /// At most `threads` threads.
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { threads, queue: OnceLock::new() }
+    }
+
+    /// Offers a job to all threads.
+    fn offer(&self, job: &Arc<Job>) {
+        let queue = self.queue.get_or_init(|| {
+            let queue = Arc::new(Queue::default());
+            for _ in 0..self.threads {
+                let queue = Arc::clone(&queue);
+                // Without a thread the caller does its reads.
+                let _ = std::thread::Builder::new()
+                    .name("tamis-store-read".into())
+                    .spawn(move || serve(&queue));
+            }
+            queue
+        });
+        let helpers = self.threads.min(job.reads.len() - 1);
+        let mut state = lock(&queue.state);
+        state.jobs.extend((0..helpers).map(|_| Arc::clone(job)));
+        drop(state);
+        queue.added.notify_all();
+    }
+}
+
+/// Works on jobs until the store is dropped.
+fn serve(queue: &Queue) {
+    loop {
+        let job = {
+            let state = lock(&queue.state);
+            let waited = queue.added.wait_while(state, |state| {
+                state.jobs.is_empty() && !state.stopping
+            });
+            let mut state =
+                waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            match state.jobs.pop_front() {
+                Some(job) => job,
+                None => return,
+            }
+        };
+        job.work();
+    }
+}
+
+impl Shared {
+    /// See [`Store::get_many`](crate::Store::get_many).
+    pub(crate) fn lookup_many<K: AsRef<[u8]>>(
+        self: &Arc<Self>,
+        keys: &[K],
+    ) -> Result<Vec<Value>> {
+        let view = self.view.load_full();
+        let mut values: Vec<Value> = vec![None; keys.len()];
+        let mut reads = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            match self.find(&view, key.as_ref(), u64::MAX)? {
+                Found::Known(value) => values[at] = value,
+                found => reads.push((at, found)),
+            }
+        }
+        let mut reads = reads.into_iter();
+        while let Some((at, found)) = reads.next() {
+            let start = Instant::now();
+            values[at] = self.fetch(keys[at].as_ref(), &found)?;
+            if reads.len() > 1 && start.elapsed() > SLOW {
+                let (places, reads): (Vec<_>, Vec<_>) = reads
+                    .map(|(at, f)| (at, (keys[at].as_ref().to_vec(), f)))
+                    .unzip();
+                for (at, value) in places.into_iter().zip(self.share(reads)) {
+                    values[at] = value?;
+                }
+                break;
+            }
+        }
+        // The extents that were read belong to the view.
+        drop(view);
+        Ok(values)
+    }
+
+    /// Does the reads in several threads, this one among them.
+    fn share(
+        self: &Arc<Self>,
+        reads: Vec<(Vec<u8>, Found)>,
+    ) -> Vec<Result<Value>> {
+        let count = reads.len();
+        let job = Arc::new(Job {
+            shared: Arc::clone(self),
+            next: AtomicUsize::new(0),
+            values: (0..count).map(|_| OnceLock::new()).collect(),
+            left: Mutex::new(count),
+            finished: Condvar::new(),
+            reads,
+        });
+        self.readers.offer(&job);
+        job.work();
+        job.wait();
+        let value = |value: &OnceLock<Result<Value>>| match value.get() {
+            Some(Ok(value)) => Ok(value.clone()),
+            Some(Err(error)) => Err(error.again()),
+            None => Err(Error::Poisoned),
+        };
+        job.values.iter().map(value).collect()
+    }
+}

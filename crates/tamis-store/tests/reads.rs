@@ -1,0 +1,160 @@
+//! Reads per lookup, counted by the store and by the system; space and bytes
+//! written beside the plan.
+
+use tamis_store::{Durability, Options, Result, Store, plan};
+
+/// Bytes and calls of all reads of this process.
+fn reads() -> (u64, u64) {
+    let io = std::fs::read_to_string("/proc/self/io").expect("Linux");
+    let field = |name: &str| {
+        let line = io.lines().find(|line| line.starts_with(name));
+        let value = line.and_then(|line| line.split(' ').nth(1));
+        value.and_then(|value| value.parse().ok()).expect("a count")
+    };
+    (field("rchar:"), field("syscr:"))
+}
+
+fn mix(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn key(n: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&mix(n).to_le_bytes());
+    key[8..].copy_from_slice(&n.to_le_bytes());
+    key
+}
+
+fn value(n: u64, turn: u64) -> [u8; 100] {
+    let mut value = [turn as u8; 100];
+    value[..8].copy_from_slice(&mix(n ^ turn).to_le_bytes());
+    value
+}
+
+/// Loads `n` records, overwrites them `turns` times, deletes and inserts an
+/// equal number, and counts.
+fn run(n: u64, turns: u64, options: &Options) -> Result<()> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plan = plan(n, 16, 100, options)?;
+    let store = Store::create(dir.path(), options)?;
+    for i in 0..n {
+        store.put(key(i), value(i, 0))?;
+    }
+    store.compact()?;
+    let stats = store.stats()?;
+    let raw = (n * 120) as f64;
+    let used = (stats.disk.data - stats.disk.free) as f64;
+    assert!(used / raw <= 1.06, "{} times raw + 4", used / raw);
+    let planned = plan.file_bytes as f64 / used;
+    assert!((0.97..=1.03).contains(&planned), "planned {planned} of the file");
+
+    // Overwrites until the buffer has turned over, then counted ones.
+    for i in 0..n {
+        store.put(key(mix(i) % n), value(i, 1))?;
+    }
+    let before = store.stats()?;
+    let written = |stats: &tamis_store::Stats| {
+        let io = stats.io;
+        (io.segment_bytes + io.log_bytes + io.commit_bytes) as f64
+    };
+    for turn in 0..turns {
+        for i in 0..n {
+            store.put(key(mix(i ^ turn << 40) % n), value(i, turn))?;
+        }
+    }
+    let after = store.stats()?;
+    let per_put = (written(&after) - written(&before)) / (n * turns) as f64;
+    let ratio = per_put / plan.written_per_put;
+    println!(
+        "{per_put:.0} bytes per put, planned {:.0}; file {:.3} of live",
+        plan.written_per_put,
+        after.disk.data as f64 / stats.disk.data as f64,
+    );
+    assert!((0.85..=1.15).contains(&ratio), "{ratio} of the plan");
+    let churned = after.disk.data as f64 / stats.disk.data as f64;
+    assert!(churned <= 1.30, "{churned} of the compact file");
+    assert!(after.ram.total() <= after.ram.budget);
+
+    // A tenth is deleted, as many keys are new.
+    for i in 0..n / 10 {
+        store.delete(key(i))?;
+        store.put(key(n + i), value(i, 9))?;
+    }
+    for i in n / 10..n {
+        store.put(key(i), value(i, 9))?;
+    }
+    // Only the file is read from here on.
+    store.compact()?;
+    let ((bytes, calls), stats) = (reads(), store.stats()?);
+    for i in n / 10..n {
+        let found = store.get(key(i))?;
+        assert_eq!(found.as_deref(), Some(&value(i, 9)[..]));
+    }
+    let ((bytes_after, calls_after), hits) = (reads(), store.stats()?);
+    let gets = n - n / 10;
+    assert_eq!(hits.io.block_reads - stats.io.block_reads, gets);
+    assert_eq!(hits.io.block_bytes - stats.io.block_bytes, gets * 4096);
+    // Reading /proc/self/io is counted as well.
+    assert!((gets..gets + 16).contains(&(calls_after - calls)));
+    let extra = bytes_after - bytes - gets * 4096;
+    assert!(extra < 16 << 10, "{extra} more bytes read");
+
+    let ((_, calls), stats) = (reads(), store.stats()?);
+    let absent = 4 * n;
+    for i in 0..absent {
+        assert_eq!(store.get(key(i + (1 << 40)))?, None);
+    }
+    let ((_, calls_after), misses) = (reads(), store.stats()?);
+    let found = misses.io.block_reads - stats.io.block_reads;
+    assert_eq!(found, misses.io.absent_reads - stats.io.absent_reads);
+    assert!((found..found + 16).contains(&(calls_after - calls)));
+    let share = found as f64 / absent as f64;
+    // Ten per cent of the plan, and five deviations of the count.
+    let expected = plan.reads_absent;
+    let deviation = (expected / absent as f64).sqrt();
+    let width = 0.1 * expected + 5.0 * deviation;
+    assert!((share - expected).abs() < width, "{share}, planned {expected}");
+    let bits = misses.bits_per_key.expect("records");
+    assert!((bits / plan.bits_per_key - 1.0).abs() < 0.03, "{bits} bits");
+    for i in 0..n / 10 {
+        assert!(!store.contains(key(i))?);
+    }
+
+    // Four fifths are deleted: the file shrinks.
+    for i in 0..n + n / 10 {
+        if i % 5 != 0 {
+            store.delete(key(i))?;
+        }
+    }
+    store.compact()?;
+    let stats = store.stats()?;
+    let space = stats.disk.data as f64 / (stats.records * 120) as f64;
+    assert!(space <= 1.5, "{space} times raw + 4 after deletions");
+    assert_eq!(store.verify()?.records, stats.records);
+    Ok(())
+}
+
+#[test]
+fn one_read_per_present_key() -> Result<()> {
+    let options = Options::new()
+        .ram(8 << 20)
+        .buffer_bytes(2 << 20)
+        .segment_bytes(512 << 10)
+        .background(false)
+        .durability(Durability::None);
+    run(100_000, 1, &options)
+}
+
+#[test]
+#[ignore = "minutes: the slow tier runs it"]
+fn one_read_per_present_key_of_ten_million() -> Result<()> {
+    let options = Options::new()
+        .ram(80 << 20)
+        .buffer_bytes(48 << 20)
+        .absent_reads(0.001)
+        .durability(Durability::None);
+    run(10_000_000, 10, &options)
+}
