@@ -22,7 +22,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 const GRID: RGBColor = RGBColor(224, 224, 224);
 /// Narrow enough that labels remain legible at the width of a phone.
-const SIZE: (u32, u32) = (600, 400);
+const SIZE: (u32, u32) = (480, 340);
 
 /// Rules that recolour a chart in a dark scheme: presentation attributes
 /// yield to any style sheet.
@@ -263,6 +263,9 @@ impl Chart {
                         .map(|at| Circle::new(at, 3, colour.filled())),
                 )?
             };
+            if series.name.is_empty() {
+                continue;
+            }
             drawn.label(&series.name).legend(move |(x, y)| {
                 let half = if line { (10, 1) } else { (3, 3) };
                 let corner = (x + 10 - half.0, y - half.1);

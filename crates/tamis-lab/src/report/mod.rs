@@ -235,11 +235,10 @@ impl Report {
     /// Replaces a file as a whole.
     fn write(&self, file: &str, text: &str) -> Result<PathBuf> {
         let path = self.directory.join(file);
-        let write = || -> std::io::Result<()> {
-            let mut new = tempfile::NamedTempFile::new_in(&self.directory)?;
-            std::io::Write::write_all(&mut new, text.as_bytes())?;
-            new.persist(&path)?;
-            Ok(())
+        let new = self.directory.join(format!(".{file}.part"));
+        let write = || {
+            fs::write(&new, text)?;
+            fs::rename(&new, &path)
         };
         write().map_err(|error| named(&path, &error))?;
         Ok(path)
