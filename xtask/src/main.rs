@@ -150,6 +150,8 @@ fn slow() -> Result {
     )
     .run()?;
     Cargo::new("test --release -p tamis-cli --test cli -- --ignored").run()?;
+    Cargo::new("test --release -p tamis-lab --test experiments -- --ignored")
+        .run()?;
     arch::arch(&[])?;
     // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();

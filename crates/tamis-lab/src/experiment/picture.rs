@@ -37,8 +37,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
             "lines of a miss",
         ],
     );
+    let mut inside = true;
     for one in &series {
-        let mut inside = true;
         for point in &one.points {
             let [low, high] = point.interval;
             inside &= (low..=high).contains(&point.expected_fpr);
@@ -52,12 +52,14 @@ fn run(setting: &Setting) -> Result<Outcome> {
                 point.lines_miss,
             ]);
         }
-        let quantity = format!(
-            "{}: the formula lies in the interval of every mark",
-            one.name
-        );
-        outcome.findings.push(Finding::new(&[], quantity).holds(inside));
     }
+    outcome.findings.push(
+        Finding::new(
+            &[],
+            "the formula of each structure lies in the interval of its marks",
+        )
+        .holds(inside),
+    );
     outcome.tables.push(table);
     let title = "Bits per key and rate of all structures".to_owned();
     outcome.pictures.push((title, draw(&series)?));

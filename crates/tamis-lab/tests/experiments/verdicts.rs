@@ -1,5 +1,5 @@
-//! Every experiment with quick sizes: each figure agrees with the theory,
-//! and each verdict is the expected one.
+//! Every experiment: each figure agrees with the theory, and each verdict is
+//! the expected one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,15 +8,25 @@ use tamis_lab::claims::{self, Answer};
 use tamis_lab::experiment::{ALL, Setting};
 use tamis_lab::report::{Report, Verdict};
 
-/// One run of all, as `tamis lab run all --quick`: no verdict is unexpected,
-/// the report names every claim, each experiment named as an answer has a
-/// finding about the claim, and no finding names an unknown claim.
 #[test]
 fn every_verdict_is_expected_and_every_claim_is_answered() {
+    check(&Setting::quick());
+}
+
+#[test]
+#[ignore = "minutes: run by `cargo xtask slow`"]
+fn every_verdict_is_expected_with_full_sizes() {
+    check(&Setting::default());
+}
+
+/// One run of all, as `tamis lab run all`: no verdict is unexpected,
+/// the report names every claim, each experiment named as an answer has a
+/// finding about the claim, and no finding names an unknown claim.
+fn check(setting: &Setting) {
     let directory = tempfile::tempdir().unwrap();
-    let mut report = Report::new(directory.path(), true).unwrap();
+    let mut report = Report::new(directory.path(), setting.quick).unwrap();
     for experiment in &ALL {
-        report.run(experiment, &Setting::quick()).unwrap();
+        report.run(experiment, setting).unwrap();
     }
     let unexpected: Vec<_> = report
         .findings()
