@@ -1,6 +1,7 @@
 //! Baselines, the measurement of them, and the experiments of
 //! `tamis lab`.
 
+pub mod balanced;
 pub mod baseline;
 pub mod claims;
 pub mod experiment;

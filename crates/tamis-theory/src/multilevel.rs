@@ -27,6 +27,7 @@
 use alloc::vec::Vec;
 
 use crate::bound::Bound;
+use crate::sequential::falling_root;
 use crate::single::Refusal;
 use crate::{Distribution, Error, Result, check};
 
@@ -189,6 +190,8 @@ pub struct Run {
     pub overflow_fraction: f64,
     /// The levels, from the first.
     pub levels: Vec<Level>,
+    /// The final loads of all blocks.
+    pub distribution: Distribution,
 }
 
 /// Theorem 6: any partition, threshold and admission.
@@ -212,16 +215,68 @@ pub fn run(
     let mut reaching = 1.0;
     let mut access_budget = 0.0;
     let mut levels = Vec::with_capacity(level_shares.len());
+    let mut blocks = alloc::vec![0.0; check::threshold(threshold)? + 2];
     for share in check::level_shares(level_shares)? {
         let arrivals = load * reaching / share;
         let refusal = Refusal::new(arrivals, threshold, admission)?;
         let refused = refusal.refused_share();
         let distribution = refusal.distribution();
+        for (sum, part) in blocks.iter_mut().zip(distribution.as_slice()) {
+            *sum += share * part;
+        }
         levels.push(Level { arrivals, refused, distribution });
         access_budget += reaching;
         reaching *= refused;
     }
-    Ok(Run { access_budget, overflow_fraction: reaching, levels })
+    Ok(Run {
+        access_budget,
+        overflow_fraction: reaching,
+        levels,
+        distribution: Distribution::new(blocks),
+    })
+}
+
+/// The threshold and the admission with which given levels read
+/// `access_budget` blocks per insertion.
+///
+/// With the shares of [`boundary`] they are those of [`optimal`].
+///
+/// ```
+/// use tamis_theory::multilevel::{for_budget, run};
+///
+/// let shares = [4.0 / 7.0, 2.0 / 7.0, 1.0 / 7.0];
+/// let (threshold, admission) = for_budget(1.2, 8.0, &shares)?;
+/// let run = run(8.0, &shares, threshold, admission)?;
+/// assert!((run.access_budget - 1.2).abs() < 1e-12);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn for_budget(
+    access_budget: f64,
+    load: f64,
+    level_shares: &[f64],
+) -> Result<(u32, f64)> {
+    let load = check::load(load)?;
+    let most = check::level_shares(level_shares)?.len() as f64 - 1e-6;
+    check::in_range("access_budget", access_budget, 1.0 + 1e-9, most)?;
+    let surplus = |threshold: u32, admission: f64| {
+        run(load, level_shares, threshold, admission)
+            .map(|run| run.access_budget - access_budget)
+    };
+    // Reads fall as h + p grows; (h, 1) equals (h + 1, 0).
+    let (mut low, mut high) = (0, load as u32 + 1);
+    while surplus(high, 0.0)? > 0.0 && high < check::MAX_THRESHOLD {
+        (low, high) = (high, (2 * high).min(check::MAX_THRESHOLD));
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match surplus(middle, 0.0)? > 0.0 {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    // The arguments are those of the calls before.
+    let at = |admission| surplus(low, admission).unwrap_or(0.0);
+    Ok((low, falling_root(at)))
 }
 
 /// The q in [0, 1] with q+q^2+...+q^(d-1) = `sum`.

@@ -21,10 +21,11 @@
 //! # Ok::<(), tamis_theory::Error>(())
 //! ```
 
+use crate::bound::Bound;
 use crate::poisson::Poisson;
 use crate::quadrature::Quadrature;
 use crate::single::Refusal;
-use crate::{Distribution, Result, check};
+use crate::{Distribution, Error, Result, check};
 
 /// Reads, overflow and final loads of a sequential scheme.
 ///
@@ -117,6 +118,70 @@ pub fn optimal(access_budget: f64, load: f64, choices: u32) -> Result<Run> {
             / load,
         distribution: refusal.distribution(),
     })
+}
+
+/// Threshold and admission for an overflow above that of [`optimal`], and the
+/// share of keys inserted before the read budget is spent (t0 of the proof of
+/// Theorem 4).
+///
+/// The keys after that share go to the list without a read, and are found
+/// only if every lookup searches the list, see [`lost_members`].
+///
+/// ```
+/// use tamis_theory::sequential;
+///
+/// let (bound, probed) = sequential::inside(1.1, 8.0, 3, 0.02)?;
+/// assert_eq!(bound.threshold(), Some(9));
+/// assert!(probed > 0.98 && probed < 1.0);
+/// let least = sequential::optimal(1.1, 8.0, 3)?.overflow_fraction;
+/// let (_, all) = sequential::inside(1.1, 8.0, 3, least)?;
+/// assert!((all - 1.0).abs() < 1e-9);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn inside(
+    access_budget: f64,
+    load: f64,
+    choices: u32,
+    overflow_fraction: f64,
+) -> Result<(Bound, f64)> {
+    let least = optimal(access_budget, load, choices)?.overflow_fraction;
+    if overflow_fraction < least * (1.0 - 1e-12) {
+        return Err(Error::OutsideRegion { overflow_fraction, least });
+    }
+    let bound = Bound::new(access_budget, load, overflow_fraction)?;
+    let Some(threshold) = bound.threshold() else {
+        return Ok((bound, 1.0));
+    };
+    let fluid = Fluid { choices, rule: Quadrature::new() };
+    let arrivals = access_budget * load;
+    let totals = fluid.totals(arrivals, threshold, bound.admission());
+    let probed = ((arrivals - totals.extra_reads) / load).min(1.0);
+    Ok((bound, probed))
+}
+
+/// The share of all members that the lookup of section 2 of the paper misses
+/// when the scheme stops reading at its budget.
+///
+/// A key listed without a read is missed unless all its blocks are full at
+/// the end.
+///
+/// ```
+/// use tamis_theory::sequential;
+///
+/// let lost = sequential::lost_members(1.1, 8.0, 3, 0.02)?;
+/// assert!(lost > 0.01 && lost < 0.02);
+/// # Ok::<(), tamis_theory::Error>(())
+/// ```
+pub fn lost_members(
+    access_budget: f64,
+    load: f64,
+    choices: u32,
+    overflow_fraction: f64,
+) -> Result<f64> {
+    let (bound, probed) =
+        inside(access_budget, load, choices, overflow_fraction)?;
+    let all_full = libm::pow(bound.full(), f64::from(choices));
+    Ok((1.0 - probed) * (1.0 - all_full))
 }
 
 /// A scheme with any threshold and admission, without a budget.
@@ -232,7 +297,7 @@ fn refuses(s: f64, h: usize, p: f64) -> f64 {
 
 /// The root in [0, 1] of a decreasing function, by the Illinois method with
 /// a bisection every eighth step.
-fn falling_root(f: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn falling_root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut a, mut b) = (0.0, 1.0);
     let (mut at_a, mut at_b) = (f(a), f(b));
     let mut moved = 0;

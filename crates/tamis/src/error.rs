@@ -35,6 +35,13 @@ pub enum Error {
     /// Rebuild the table with another seed, or build one with more buckets,
     /// more levels or a stash.
     TableFull,
+    /// Every block of a balanced filter refuses the key, and the overflow list
+    /// is full. Build the filter with a longer list or for more keys, or
+    /// insert the key without the limit.
+    ListFull {
+        /// The most keys of the list.
+        capacity: u64,
+    },
     /// Two structures differ in the named field, so they cannot be merged.
     /// Build both with the same settings and the same seed.
     Mismatch {
@@ -184,6 +191,11 @@ impl fmt::Display for Error {
             Self::TableFull => {
                 f.write_str("no level of the table has room for the key")
             }
+            Self::ListFull { capacity } => write!(
+                f,
+                "the overflow list of {capacity} keys is full, and no block \
+                 takes the key"
+            ),
             Self::Mismatch { field, ours, theirs } => write!(
                 f,
                 "cannot merge: {field} differs ({ours} and {theirs})"

@@ -96,12 +96,26 @@ fn find(sorted: &[HashBytes], hash: u64) -> Result<usize, usize> {
 pub(crate) struct OverflowList {
     sorted: Vec<HashBytes>,
     recent: Vec<u64>,
+    /// The most hashes it may hold.
+    pub(crate) capacity: Option<u64>,
 }
 
 impl OverflowList {
-    pub(crate) fn copy_of(view: OverflowListView<'_>) -> Self {
+    pub(crate) fn copy_of(
+        view: OverflowListView<'_>,
+        capacity: Option<u64>,
+    ) -> Self {
         let OverflowListView { sorted, recent } = view;
-        Self { sorted: sorted.to_vec(), recent: recent.to_vec() }
+        Self { sorted: sorted.to_vec(), recent: recent.to_vec(), capacity }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        let len = (self.sorted.len() + self.recent.len()) as u64;
+        self.capacity.is_some_and(|capacity| len >= capacity)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self { capacity: self.capacity, ..Self::default() };
     }
 
     pub(crate) fn view(&self) -> OverflowListView<'_> {
@@ -174,7 +188,7 @@ mod tests {
             prop_assert!(sorted.iter().eq(&model));
             let sorted = list.to_sorted();
             let sorted = OverflowListView { sorted: &sorted, recent: &[] };
-            let again = OverflowList::copy_of(sorted);
+            let again = OverflowList::copy_of(sorted, None);
             for probe in probes.iter().chain(&model) {
                 let expected = model.contains(probe);
                 prop_assert_eq!(list.view().contains(*probe), expected);

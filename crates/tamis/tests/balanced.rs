@@ -13,6 +13,7 @@ use tamis::{
     AnyFilter, Balanced, Builder, Error, Overflow, Scheme, Threshold,
 };
 use tamis_theory::balanced::{Lookup, fluid, list};
+use tamis_theory::multilevel;
 
 /// One combination of settings.
 #[derive(Debug, Clone, Copy)]
@@ -609,5 +610,247 @@ fn fluid_and_closed_forms_agree() {
         assert!(near(a.fpr, b.fpr), "{a:?} {b:?}");
         assert!(near(a.reads_miss, b.reads_miss), "{a:?} {b:?}");
         assert!(near(fluid.access_budget, 1.2));
+    }
+}
+
+/// Theorem 6: any level shares, threshold and admission have the predicted
+/// reads and overflow, and lose no key.
+#[test]
+fn given_parameters_agree_with_theorem_6() {
+    let (blocks, load) = (1u64 << 16, 8.0);
+    let items = (load * blocks as f64) as u64;
+    for (sizes, threshold, admission) in [
+        (&[4.0, 2.0, 1.0][..], 8, 0.0),
+        (&[1.0, 1.0, 1.0][..], 9, 0.3),
+        (&[8.0, 4.0, 2.0, 1.0][..], 7, 1.0),
+        (&[3.0, 1.0][..], 10, 0.75),
+    ] {
+        let what = format!("{sizes:?}, {threshold}, {admission}");
+        let sum: f64 = sizes.iter().sum();
+        let shares: Vec<f64> = sizes.iter().map(|size| size / sum).collect();
+        let run =
+            multilevel::run(load, &shares, threshold, admission).unwrap();
+        let builder = Balanced::builder()
+            .bits_per_key(512.0 / load)
+            .level_shares(sizes)
+            .threshold(threshold)
+            .admission(admission)
+            .probes(20);
+        let predicted = builder.predict().unwrap();
+        let mut filter = builder.items(items).build().unwrap();
+        let expected = Threshold::Keys { threshold, admission };
+        let Threshold::Keys { admission: stored, .. } = filter.threshold()
+        else {
+            panic!("{what}");
+        };
+        assert!((stored - admission).abs() < 1e-9);
+        assert!(admission == stored || filter.threshold() != expected);
+        let hasher = *filter.hasher();
+        for key in keys(1, items) {
+            filter.insert_distinct_hash(hasher.hash(&key));
+        }
+        assert!(keys(1, items).all(|key| filter.contains(&key)));
+        let n = items as f64;
+        let accesses = filter.accesses().unwrap();
+        // 99.9 % for reads of at most d, with a deviation below 1.
+        let slack = 3.3 / n.sqrt();
+        assert!(
+            (accesses - run.access_budget).abs() < slack,
+            "{what}: {accesses} instead of {}",
+            run.access_budget
+        );
+        assert!((predicted.reads_hit - run.access_budget).abs() < 1e-3);
+        let gamma = run.overflow_fraction;
+        let listed = filter.overflow_fraction().unwrap();
+        let slack = 3.3 * (gamma / n).sqrt() + 2.0 / n;
+        assert!(
+            (listed - gamma).abs() < slack,
+            "{what}: {listed} instead of {gamma}"
+        );
+        let off = filter.stats().expected_fpr / predicted.fpr - 1.0;
+        assert!(off.abs() < 0.05, "{what}: {off}");
+    }
+}
+
+/// Inside the region of optimality the insertions read on, and no key is
+/// lost.
+#[test]
+fn inside_the_region_no_key_is_lost() {
+    let items = 1 << 19;
+    for scheme in [Scheme::Multilevel, Scheme::Sequential] {
+        let builder = Balanced::builder()
+            .bits_per_key(64.0)
+            .scheme(scheme)
+            .access_budget(1.1)
+            .overflow_fraction(0.02)
+            .probes(20);
+        let predicted = builder.predict().unwrap();
+        let mut filter = builder.items(items).build().unwrap();
+        let hasher = *filter.hasher();
+        for key in keys(1, items) {
+            filter.insert_distinct_hash(hasher.hash(&key));
+        }
+        assert!(keys(1, items).all(|key| filter.contains(&key)));
+        let accesses = filter.accesses().unwrap();
+        assert!(accesses > 1.1 && accesses < 1.2, "{scheme:?} {accesses}");
+        let off = accesses - predicted.reads_hit;
+        assert!(off.abs() < 3.3 / (items as f64).sqrt(), "{scheme:?} {off}");
+        assert!(filter.overflow_fraction().unwrap() < 0.02);
+        let less = builder.overflow_fraction(0.0001);
+        assert!(matches!(less.build(), Err(Error::Infeasible(_))));
+    }
+}
+
+fn bounded(items: u64) -> Balanced {
+    let builder = Balanced::builder().bits_per_key(20.0).probes(12);
+    builder.list_share(0.006).items(items).build().unwrap()
+}
+
+/// A full list is a typed error that changes nothing; insertion without a
+/// result goes on in the first block.
+#[test]
+fn a_full_list_is_an_error_or_falls_back() {
+    let mut filter = bounded(10_000);
+    assert_eq!(filter.list_capacity(), Some(60));
+    let mut model = Vec::new();
+    let mut full = 0;
+    for key in keys(1, 40_000) {
+        let before = (full < 20).then(|| filter.to_bytes());
+        let absent = !filter.contains(&key);
+        match filter.try_insert(&key) {
+            Ok(new) => {
+                assert_eq!(new, absent);
+                model.push(key);
+            }
+            Err(error) => {
+                assert_eq!(error, Error::ListFull { capacity: 60 });
+                assert!(absent);
+                full += 1;
+                if let Some(before) = before {
+                    assert!(filter.to_bytes() == before, "changed");
+                }
+            }
+        }
+    }
+    assert!(full > 1000, "{full}");
+    assert!(model.iter().all(|key| filter.contains(key)));
+    // Through bytes the limit stays.
+    let bytes = filter.to_bytes();
+    let view = Balanced::from_bytes(&bytes[..]).unwrap();
+    assert_eq!(view.list_capacity(), Some(60));
+    let mut again = view.into_owned().unwrap();
+    assert_eq!(again, filter);
+    let size = again.bytes();
+    again.insert_batch(&keys(2, 5_000).collect::<Vec<_>>());
+    again.verify().unwrap();
+    assert_eq!(again.bytes(), size, "the list grew");
+    assert!(keys(2, 5_000).all(|key| again.contains(&key)));
+    assert!(model.iter().all(|key| again.contains(key)));
+    assert!(again.accesses().unwrap() > filter.accesses().unwrap());
+    again.clear();
+    assert_eq!(again.list_capacity(), Some(60));
+    assert!(again.is_empty() && !again.contains(&model[0]));
+}
+
+/// A limit in the metadata that is no number is an error where keys are
+/// inserted, and does not affect lookups.
+#[test]
+fn a_limit_that_is_no_number_is_an_error() {
+    let mut filter = bounded(1000);
+    filter.insert(&7u64);
+    filter.set_metadata("list-capacity", "many").unwrap();
+    let bytes = filter.to_bytes();
+    let view = Balanced::from_bytes(&bytes[..]).unwrap();
+    assert!(view.contains(&7u64) && view.list_capacity().is_none());
+    assert!(matches!(view.into_owned(), Err(Error::Inconsistent(_))));
+}
+
+#[test]
+fn given_parameters_out_of_range_are_errors() {
+    let builder = || Balanced::builder().items(100).bits_per_key(20.0);
+    let all = [
+        builder().threshold(127),
+        builder().threshold(u32::MAX),
+        builder().admission(-0.1),
+        builder().admission(f64::NAN),
+        builder().admission(0.5).refuse_by_set_bits(),
+        builder().level_shares(&[]),
+        builder().level_shares(&[1.0; 9]),
+        builder().level_shares(&[1.0, -1.0]),
+        builder().level_shares(&[1.0, f64::INFINITY]),
+        builder().level_shares(&[1.0, 1e-300]),
+        builder().scheme(Scheme::Sequential).level_shares(&[2.0, 1.0]),
+        builder().overflow_fraction(1.0),
+        builder().overflow_fraction(f64::NAN),
+        builder().list_share(0.0),
+        builder().list_share(1.1),
+        builder().list_share(f64::NAN),
+        builder().list_share(0.1).overflow(Overflow::First),
+    ];
+    for (i, builder) in all.iter().enumerate() {
+        let error = builder.build().unwrap_err();
+        let expected = matches!(
+            error,
+            Error::InvalidArgument { .. } | Error::Infeasible(_)
+        );
+        assert!(expected, "{i}: {error:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    /// Given parameters, however unfit, give a filter that loses no key or
+    /// a typed error.
+    #[test]
+    fn given_parameters_lose_nothing(
+        threshold in proptest::option::of(0u32..130),
+        admission in proptest::option::of(-0.1f64..1.2),
+        shares in proptest::option::of(
+            proptest::collection::vec(0.0f64..9.0, 0..9),
+        ),
+        gamma in proptest::option::of(0.0f64..1.0),
+        list in proptest::option::of(0.0f64..1.0),
+        budget in 0.9f64..3.2,
+        set_bits: bool,
+        scheme in 0usize..3,
+        overflow in 0usize..4,
+        items in 0u64..300,
+        count in 0u64..600,
+    ) {
+        let mut builder = Balanced::builder()
+            .bits_per_key(14.0)
+            .scheme(Scheme::ALL[scheme])
+            .overflow(Overflow::ALL[overflow])
+            .access_budget(budget)
+            .probes(5);
+        if let Some(threshold) = threshold {
+            builder = builder.threshold(threshold);
+        }
+        if let Some(admission) = admission {
+            builder = builder.admission(admission);
+        }
+        if let Some(shares) = &shares {
+            builder = builder.level_shares(shares);
+        }
+        if let Some(gamma) = gamma {
+            builder = builder.overflow_fraction(gamma);
+        }
+        if let Some(list) = list {
+            builder = builder.list_share(list);
+        }
+        if set_bits {
+            builder = builder.refuse_by_set_bits();
+        }
+        let Ok(mut filter) = builder.items(items).build() else {
+            return Ok(());
+        };
+        for key in keys(1, count) {
+            filter.insert(&key);
+        }
+        prop_assert!(keys(1, count).all(|key| filter.contains(&key)));
+        filter.verify().unwrap();
+        let bytes = filter.to_bytes();
+        let again = Balanced::from_bytes(&bytes[..]).unwrap();
+        prop_assert!(keys(1, count).all(|key| again.contains(&key)));
     }
 }

@@ -242,7 +242,7 @@ impl TinySetArgs {
 /// Design of a balanced filter. Without any of these options the best design
 /// for the memory is searched. With any of them except `max_reads_miss` the
 /// others default to the paper's: multilevel, a = 1.2, d = 3, list, counter.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Balanced filters (--kind balanced)")]
 struct BalancedArgs {
     /// Scheme that proposes blocks: single, sequential or multilevel. Without
@@ -264,9 +264,36 @@ struct BalancedArgs {
     #[arg(long, value_parser = parse::<Overflow>)]
     overflow: Option<Overflow>,
 
-    /// Share of keys that the single scheme may refuse (gamma), 0 to 1
+    /// Share of keys that every block may refuse (gamma), 0 to 1. Above the
+    /// least of the sequential and multilevel schemes, insertions read more
+    /// blocks than the budget instead of listing keys unread [default: 0.005
+    /// with --scheme single, otherwise the least]
     #[arg(long, value_name = "G")]
     overflow_fraction: Option<f64>,
+
+    /// Most keys of the overflow list, as a share of the items. Once it is
+    /// full, a refused key goes to its first block [default: no limit]
+    #[arg(long, value_name = "G")]
+    list_share: Option<f64>,
+
+    /// Load below which a block takes every key (h), or its set bits with
+    /// --threshold-by popcount [default: the best for the access budget]
+    #[arg(long, value_name = "H")]
+    threshold: Option<u32>,
+
+    /// Probability that a block at the threshold takes one more key (p)
+    /// [default: 0 with --threshold, otherwise the best]
+    #[arg(long, value_name = "P")]
+    admission: Option<f64>,
+
+    /// Relative sizes of the levels, such as 4,2,1; their number replaces
+    /// --choices [default: the best for the access budget]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    level_shares: Option<Vec<f64>>,
+
+    /// Bits set per key (k), 1 to 32 [default: the best]
+    #[arg(long, value_name = "K")]
+    probes: Option<u32>,
 
     /// Bits per block that record which keys it refused (t), 0 to 32
     /// [default: 0]
@@ -298,6 +325,11 @@ impl BalancedArgs {
             choices,
             overflow,
             overflow_fraction,
+            list_share,
+            threshold,
+            admission,
+            level_shares,
+            probes,
             tracking_bits,
             threshold_by,
             max_reads_miss,
@@ -307,6 +339,11 @@ impl BalancedArgs {
             && choices.is_none()
             && overflow.is_none()
             && overflow_fraction.is_none()
+            && list_share.is_none()
+            && threshold.is_none()
+            && admission.is_none()
+            && level_shares.is_none()
+            && probes.is_none()
             && tracking_bits.is_none()
             && threshold_by.is_none()
             && max_reads_miss.is_none()
@@ -322,16 +359,18 @@ impl BalancedArgs {
             );
         }
         let single = self.scheme == Some(Scheme::Single);
-        if self.overflow_fraction.is_some() && !single {
-            return refuse("--overflow-fraction needs --scheme single");
-        }
         if single && (self.access_budget.is_some() || self.choices.is_some()) {
             return refuse(
                 "--scheme single reads one block per key: omit \
                  --access-budget and --choices",
             );
         }
-        let particular = Self { max_reads_miss: None, ..*self };
+        if self.level_shares.is_some() && self.choices.is_some() {
+            return refuse(
+                "--level-shares has one number per choice: omit --choices",
+            );
+        }
+        let particular = Self { max_reads_miss: None, ..self.clone() };
         if self.max_reads_miss.is_some() && !particular.is_empty() {
             return refuse(
                 "--max-reads-miss searches the best design: omit it or the \
@@ -357,6 +396,18 @@ impl BalancedArgs {
         if let Some(overflow_fraction) = self.overflow_fraction {
             builder = builder.overflow_fraction(overflow_fraction);
         }
+        if let Some(share) = self.list_share {
+            builder = builder.list_share(share);
+        }
+        if let Some(threshold) = self.threshold {
+            builder = builder.threshold(threshold);
+        }
+        if let Some(admission) = self.admission {
+            builder = builder.admission(admission);
+        }
+        if let Some(shares) = &self.level_shares {
+            builder = builder.level_shares(shares);
+        }
         if let Some(tracking_bits) = self.tracking_bits {
             builder = builder.tracking_bits(tracking_bits);
         }
@@ -365,6 +416,11 @@ impl BalancedArgs {
             Some(ThresholdBy::Count) => builder.refuse_by_keys(),
             None => builder,
         };
+        if let Some(probes) = self.probes {
+            // Given probes need a particular design.
+            let scheme = self.scheme.unwrap_or(Scheme::Multilevel);
+            builder = builder.scheme(scheme).probes(probes);
+        }
         if let Some(max_reads_miss) = self.max_reads_miss {
             builder = builder.max_reads_miss(max_reads_miss);
         }

@@ -88,7 +88,18 @@ fn design_options_need_a_balanced_filter() {
         "--scheme single --overflow-fraction 2",
         "--max-reads-miss 0.9",
         "--max-reads-miss 1.2 --choices 3",
-        "--overflow-fraction 0.01",
+        "--overflow-fraction 0.0001",
+        "--overflow absorb --list-share 0.1",
+        "--list-share 0.001",
+        "--probes 0",
+        "--probes 33",
+        "--threshold 127",
+        "--admission 1.5",
+        "--threshold-by popcount --admission 0.5",
+        "--level-shares 4,0,1",
+        "--level-shares 4,2,1 --choices 3",
+        "--scheme sequential --level-shares 4,2,1",
+        "--max-reads-miss 1.2 --probes 9",
         "--scheme single --choices 2",
         "--scheme single --access-budget 1.1",
     ] {
@@ -96,6 +107,35 @@ fn design_options_need_a_balanced_filter() {
             "build -k a -o f --fpr 0.001 --kind balanced {invalid}"
         ));
     }
+}
+
+/// Parameters of the paper reach the file, and a full list loses no key.
+#[test]
+fn given_parameters_are_those_of_the_file() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 6_000));
+    dir.run(
+        "build keys -o f --kind balanced --bits-per-key 24 --probes 12 \
+         --level-shares 4,2,1 --threshold 20 --admission 0.5 \
+         --list-share 0.01",
+    )
+    .success();
+    let info = dir.info("f");
+    assert_eq!(info["probes"], 12);
+    assert_eq!(info["threshold"], 20);
+    assert_eq!(info["admission"], 0.5);
+    assert_eq!(info["level_blocks"], serde_json::json!([161, 80, 40]));
+    assert_eq!(info["list_capacity"], 60);
+    dir.write("more", lines(2, 6_000));
+    dir.run("add f more").done();
+    dir.run("query -v f keys more").no_match();
+    dir.run("verify f").success();
+    assert_eq!(dir.info("f")["list_capacity"], 60);
+    // The list is full: 60 hashes of 8 bytes behind the blocks.
+    assert_eq!(
+        dir.read("f").len() as u64,
+        dir.info("f")["bytes"].as_u64().unwrap()
+    );
 }
 
 /// `plan` never recommends balanced filters up to 12 bits per key, at any

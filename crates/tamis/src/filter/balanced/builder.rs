@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::filter::builder::{Buildable, Builder, Size, Sizing, round_up};
 use crate::overflow::Overflow;
 use crate::placement::{Admission, MAX_CHOICES, Proposals, Scheme};
-use crate::placement_design::{SchemeSettings, level_sizes};
+use crate::placement_design::{GivenParameters, SchemeSettings, level_sizes};
 
 /// BalancedSettings of a balanced filter alone.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,11 @@ struct Particular {
     access_budget: f64,
     choices: u32,
     overflow: Overflow,
-    overflow_fraction: f64,
+    overflow_fraction: Option<f64>,
+    list_share: Option<f64>,
+    threshold: Option<u32>,
+    admission: Option<f64>,
+    level_shares: Option<Shares>,
     tracking_bits: u32,
     by_set_bits: bool,
 }
@@ -49,7 +53,11 @@ impl Default for Particular {
             access_budget: 1.2,
             choices: 3,
             overflow: Overflow::List,
-            overflow_fraction: 0.005,
+            overflow_fraction: None,
+            list_share: None,
+            threshold: None,
+            admission: None,
+            level_shares: None,
             tracking_bits: 0,
             by_set_bits: false,
         }
@@ -63,6 +71,8 @@ pub struct BalancedDesign {
     shares: Shares,
     refusal: Refusal,
     overflow: Overflow,
+    /// Most keys of the list, as a share of all.
+    list_share: Option<f64>,
     tracking_bits: u32,
     prediction: Prediction,
 }
@@ -176,18 +186,107 @@ impl Builder<Balanced> {
         self.particular(|design| design.overflow = overflow)
     }
 
-    /// The share of keys that SINGLE may refuse (gamma), 0.5 % by default;
-    /// the other schemes refuse the least they can.
+    /// The share of keys that every block refuses (gamma): for SINGLE 0.5 % by
+    /// default, for the other schemes the least they can reach.
+    ///
+    /// A larger share takes the other schemes inside their region of
+    /// optimality. The paper then stops reading at the access budget and lists
+    /// the remaining keys unread, where its lookups miss them. This filter
+    /// reads on, so that insertions exceed the budget and fewer keys are
+    /// refused: see `reads_hit` of [`predict`](Self::predict).
     ///
     /// ```
     /// use tamis::{Balanced, Scheme};
     /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
     /// let single = builder.scheme(Scheme::Single).overflow_fraction(0.01);
     /// assert!(single.build().is_ok());
+    ///
+    /// let inside = builder.access_budget(1.1).overflow_fraction(0.02);
+    /// assert!(inside.predict()?.reads_hit > 1.1);
+    /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn overflow_fraction(self, overflow_fraction: f64) -> Self {
-        self.particular(|design| design.overflow_fraction = overflow_fraction)
+        self.particular(|design| {
+            design.overflow_fraction = Some(overflow_fraction);
+        })
+    }
+
+    /// Bounds the overflow list, like the content-addressable memory of a
+    /// network device: the most keys it holds, as a share of the design items,
+    /// at least the share that the design refuses.
+    ///
+    /// Once it is full, [`insert`](Balanced::insert) puts a refused key into
+    /// its first block, where every lookup begins, so that no key is lost and
+    /// the rate rises. [`try_insert`](Balanced::try_insert) returns
+    /// [`Error::ListFull`] instead and changes nothing. The limit is stored as
+    /// `list-capacity` in the metadata.
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// let builder = Balanced::builder().items(9000).bits_per_key(20.0);
+    /// let filter = builder.list_share(0.01).build()?;
+    /// assert_eq!(filter.list_capacity(), Some(90));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn list_share(self, share: f64) -> Self {
+        self.particular(|design| design.list_share = Some(share))
+    }
+
+    /// The load below which a block takes every key (h), or the number of its
+    /// set bits with [`refuse_by_set_bits`](Self::refuse_by_set_bits), instead
+    /// of the best one. Without [`admission`](Self::admission) no coin is
+    /// flipped: a block takes at most h keys, as in section 2 of the paper.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Threshold};
+    /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
+    /// let filter = builder.threshold(25).build()?;
+    /// let expected = Threshold::Keys { threshold: 25, admission: 0.0 };
+    /// assert_eq!(filter.threshold(), expected);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn threshold(self, threshold: u32) -> Self {
+        self.particular(|design| design.threshold = Some(threshold))
+    }
+
+    /// The chance that a block exactly at the threshold takes one more key
+    /// (p), instead of the best one.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Threshold};
+    /// let builder = Balanced::builder().items(9).bits_per_key(20.0);
+    /// let filter = builder.threshold(25).admission(0.25).build()?;
+    /// let expected = Threshold::Keys { threshold: 25, admission: 0.25 };
+    /// assert_eq!(filter.threshold(), expected);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn admission(self, admission: f64) -> Self {
+        self.particular(|design| design.admission = Some(admission))
+    }
+
+    /// The relative sizes of the levels, of any positive sum, instead of the
+    /// best ones (Theorem 6); their number replaces
+    /// [`choices`](Self::choices). Without [`threshold`](Self::threshold) the
+    /// threshold and the admission are those that meet the access budget.
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// // The shape of Fig. 1 of the paper.
+    /// let builder = Balanced::builder().items(21).bits_per_key(512.0 / 3.0);
+    /// let builder = builder.level_shares(&[4.0, 2.0, 1.0]).threshold(3);
+    /// assert_eq!(builder.build()?.level_blocks(), [4, 2, 1]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn level_shares(self, shares: &[f64]) -> Self {
+        // More than 8 are refused with the number of choices.
+        let shares = Shares::new(shares)
+            .unwrap_or(Shares { shares: [0.0; MAX_CHOICES], choices: 0 });
+        self.particular(|design| design.level_shares = Some(shares))
     }
 
     /// Bits in each block that remember which classes of keys it refused
@@ -301,12 +400,17 @@ impl Buildable for Balanced {
             tracking_bits: design.tracking_bits,
             proposals: Proposals::new(design.scheme, &levels),
         };
-        let Refusal::Popcount { set_bits } = shape.refusal else {
-            return Self::with_shape(shape, sizing.hasher, items, fpr);
+        let refusal = (settings.particular, shape.refusal);
+        let (None, Refusal::Popcount { set_bits }) = refusal else {
+            let filter = Self::with_shape(shape, sizing.hasher, items, fpr)?;
+            return match design.list_share {
+                None => Ok(filter),
+                // The cast saturates, above any memory.
+                Some(share) => {
+                    filter.with_list_capacity((share * items as f64) as u64)
+                }
+            };
         };
-        if settings.particular.is_some() {
-            return Self::with_shape(shape, sizing.hasher, items, fpr);
-        }
         // Below that the rate is as good as zero, and the theory has none.
         let least = blocks.saturating_mul(block_bits.into()) / 1000 + 1;
         let keys = items.max(least);
@@ -417,6 +521,7 @@ impl DesignSearch<'_> {
             shares: Shares::new(level_shares)?,
             refusal,
             overflow: Overflow::Absorb,
+            list_share: None,
             tracking_bits: found.tracking_bits,
             prediction: found.prediction,
         })
@@ -439,19 +544,36 @@ impl DesignSearch<'_> {
                 why: "expected at most 32",
             });
         }
+        if settings.by_set_bits && settings.admission.is_some() {
+            return Err(Error::InvalidArgument {
+                what: "admission",
+                why: "a threshold of set bits has none",
+            });
+        }
+        let set_bits_given =
+            settings.threshold.filter(|_| settings.by_set_bits);
         let limits = SchemeSettings {
             scheme,
             access_budget,
             choices: settings.choices,
             overflow_fraction: settings.overflow_fraction,
+            given: GivenParameters {
+                threshold: settings.threshold.xor(set_bits_given),
+                admission: settings.admission,
+                level_shares: settings
+                    .level_shares
+                    .as_ref()
+                    .map(Shares::as_slice),
+            },
         };
         let choices = limits.choices()?;
         let load = f64::from(self.block_bits) / bits_per_key;
-        let optimum = limits.optimum(load)?;
-        let (admission, shares) = (optimum.admission, optimum.level_shares);
+        let balance = limits.balance(load)?;
+        let (admission, shares) = (balance.admission, balance.level_shares);
+        let is_optimal = limits.is_optimal() && set_bits_given.is_none();
         let like = match scheme {
             _ if choices == 1 => list::Scheme::Single {
-                overflow_fraction: settings.overflow_fraction,
+                overflow_fraction: limits.single_overflow(),
             },
             Scheme::Multilevel => {
                 list::Scheme::Multilevel { access_budget, choices }
@@ -461,10 +583,18 @@ impl DesignSearch<'_> {
             }
         };
         // No threshold at all means that no block ever refuses.
-        let threshold = optimum.threshold.unwrap_or(126).min(126);
+        let threshold = match settings.threshold {
+            Some(given) => given,
+            None => balance.threshold.unwrap_or(126).min(126),
+        };
         let near = near.map(|near| near.prediction.probes);
         let start = match self.settings.probes.or(near) {
             Some(probes) => probes,
+            // The descent below finds the best number.
+            None if !is_optimal => {
+                let probes = core::f64::consts::LN_2 * bits_per_key;
+                (probes as u32).clamp(1, tamis_theory::MAX_PROBES)
+            }
             None => {
                 let lookup = match tracking_bits {
                     0 => Lookup::Coin,
@@ -484,7 +614,10 @@ impl DesignSearch<'_> {
                     let bits = self.block_bits - tracking_bits;
                     let keys = f64::from(threshold) + admission;
                     Refusal::Popcount {
-                        set_bits: set_bits(bits, probes, keys)?,
+                        set_bits: match set_bits_given {
+                            Some(given) => given.min(self.block_bits),
+                            None => set_bits(bits, probes, keys)?,
+                        },
                     }
                 }
             };
@@ -514,16 +647,36 @@ impl DesignSearch<'_> {
                 probes,
                 tracking_bits,
             })?;
+            let refused = outcome.overflow_fraction;
+            check_list(settings, refused)?;
             Ok(BalancedDesign {
                 scheme,
                 shares: Shares::new(&shares)?,
                 refusal,
                 overflow: settings.overflow,
+                list_share: settings.list_share,
                 tracking_bits,
                 prediction: outcome.prediction,
             })
         };
         let mut best = with_probes(start)?;
+        if !is_optimal && self.settings.probes.is_none() && near.is_none() {
+            for by in [-1, 1] {
+                loop {
+                    let probes =
+                        best.prediction.probes.saturating_add_signed(by);
+                    if !(1..=tamis_theory::MAX_PROBES).contains(&probes) {
+                        break;
+                    }
+                    let other = with_probes(probes)?;
+                    if other.prediction.fpr >= best.prediction.fpr {
+                        break;
+                    }
+                    best = other;
+                }
+            }
+            return Ok(best);
+        }
         // The overflow moves the optimum by one at most.
         for by in [-1, 1] {
             let probes = start.saturating_add_signed(by);
@@ -539,6 +692,23 @@ impl DesignSearch<'_> {
         }
         Ok(best)
     }
+}
+
+/// Refuses a bound of the list that the design exceeds.
+fn check_list(settings: &Particular, refused: f64) -> Result<()> {
+    let Some(share) = settings.list_share else { return Ok(()) };
+    let invalid =
+        |why| Err(Error::InvalidArgument { what: "list share", why });
+    if settings.overflow != Overflow::List {
+        return invalid("only the overflow `list` has a list");
+    }
+    if !(share >= refused && share <= 1.0) {
+        return invalid(
+            "expected at least the share of keys that the design refuses, \
+             and at most 1",
+        );
+    }
+    Ok(())
 }
 
 /// Designs tried for one false-positive rate.

@@ -132,6 +132,13 @@ impl Engine {
             .refuses(self.division(choice), block, || ticket(hash, choice))
     }
 
+    /// Whether every block refuses a key now.
+    pub(super) fn all_refuse(&self, blocks: &[u8], hash: u64) -> bool {
+        (0..self.shape.choices()).all(|choice| {
+            self.refuses(&blocks[self.place(hash, choice)], hash, choice)
+        })
+    }
+
     /// Whether a lookup that did not find a key here continues.
     #[inline(always)]
     fn continues(
@@ -202,8 +209,18 @@ impl Engine {
                 if look && site.list.view().contains(hash) {
                     return false;
                 }
-                site.tally.refused = site.tally.refused.saturating_add(1);
-                self.shape.overflow.choice(hash, choices)
+                match self.shape.overflow.choice(hash, choices) {
+                    // Every lookup begins at the first block.
+                    None if site.list.is_full() => {
+                        site.tally.return_key();
+                        Some(0)
+                    }
+                    ends_at => {
+                        let refused = &mut site.tally.refused;
+                        *refused = refused.saturating_add(1);
+                        ends_at
+                    }
+                }
             }
         };
         for choice in 0..ends_at.unwrap_or(choices) {

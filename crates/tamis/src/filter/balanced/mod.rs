@@ -21,7 +21,7 @@ use crate::dispatch::KernelFns;
 use crate::error::{Error, Result};
 use crate::filter::{Parameter, Parameters};
 use crate::format::{Counts, Image, ImageHeader, Kind, Persist, SectionTag};
-use crate::key::KeyHasher;
+use crate::key::{Key, KeyHasher};
 use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
 use crate::placement::Scheme;
@@ -83,6 +83,9 @@ pub struct Balanced<D = Owned> {
     fns: KernelFns<Self, Engine>,
 }
 
+/// The entry of the metadata with the capacity of the overflow list.
+const LIST_CAPACITY: &str = "list-capacity";
+
 /// The content of one block; made by
 /// [`Inspector::block_states`](crate::inspect::Inspector::block_states).
 ///
@@ -134,7 +137,11 @@ impl Balanced {
     /// Any of [`scheme`](Builder::scheme),
     /// [`access_budget`](Builder::access_budget),
     /// [`choices`](Builder::choices), [`overflow`](Builder::overflow),
-    /// [`tracking_bits`](Builder::tracking_bits) or
+    /// [`tracking_bits`](Builder::tracking_bits),
+    /// [`threshold`](Builder::threshold), [`admission`](Builder::admission),
+    /// [`level_shares`](Builder::level_shares),
+    /// [`overflow_fraction`](Builder::overflow_fraction),
+    /// [`list_share`](Builder::list_share) or
     /// [`refuse_by_set_bits`](Builder::refuse_by_set_bits) selects a
     /// particular design instead, completed by the paper's: multilevel,
     /// a = 1.2, d = 3, an overflow list, a counter in the block, and no
@@ -217,6 +224,60 @@ impl Balanced {
         self.insert_one(hash, true);
     }
 
+    /// [`insert`](Self::insert) that fails instead of putting a key into its
+    /// first block when the list is full; see
+    /// [`list_share`](Builder::list_share).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ListFull`] if every block refuses the key, the key is not
+    /// found, and the list is full. The filter is unchanged then.
+    ///
+    /// ```
+    /// use tamis::{Balanced, Error};
+    /// let builder = Balanced::builder().items(900).bits_per_key(20.0);
+    /// let mut filter = builder.threshold(26).list_share(0.02).build()?;
+    /// let mut keys = 0..100_000u32;
+    /// let failure = keys.find_map(|key| filter.try_insert(&key).err());
+    /// assert_eq!(failure, Some(Error::ListFull { capacity: 18 }));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn try_insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+        self.try_insert_hash(self.envelope.hasher.hash(key))
+    }
+
+    /// [`try_insert`](Self::try_insert) by hash.
+    ///
+    /// # Errors
+    ///
+    /// Those of `try_insert`.
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// let mut filter =
+    ///     Balanced::builder().items(9).bits_per_key(20.0).build()?;
+    /// assert!(filter.try_insert_hash(u64::MAX / 3)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool> {
+        if let Some(capacity) = self.list.capacity {
+            if self.list.is_full()
+                && self.engine.all_refuse(self.envelope.blocks(), hash)
+                && !self.contains_hash(hash)
+            {
+                return Err(Error::ListFull { capacity });
+            }
+        }
+        Ok(self.insert_one(hash, false))
+    }
+
+    fn with_list_capacity(mut self, capacity: u64) -> Result<Self> {
+        let text = alloc::format!("{capacity}");
+        self.envelope.set_metadata(LIST_CAPACITY, &text)?;
+        self.list.capacity = Some(capacity);
+        Ok(self)
+    }
+
     fn insert_one(&mut self, hash: u64, distinct: bool) -> bool {
         let (engine, fns, site) = self.site(distinct);
         let new = fns.insert(engine, site, hash);
@@ -266,6 +327,22 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         &self.engine.shape
     }
 
+    /// The capacity of the list: of the filter in memory, or the entry of the
+    /// metadata.
+    fn stored_list_capacity(&self) -> Result<Option<u64>> {
+        if self.list.capacity.is_some()
+            || self.shape().overflow != Overflow::List
+        {
+            return Ok(self.list.capacity);
+        }
+        let Some(text) = self.envelope.metadata()?.get(LIST_CAPACITY) else {
+            return Ok(None);
+        };
+        text.parse().map(Some).map_err(|_| {
+            Error::Inconsistent("list-capacity in the metadata is no number")
+        })
+    }
+
     pub(super) fn from_header(header: &ImageHeader, data: D) -> Result<Self> {
         let geometry = header.geometry(Kind::Balanced)?;
         let (shape, tally) =
@@ -291,7 +368,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         blocks: &mut [u8],
         hashes: &[u64],
     ) -> Result<super::in_place::Changed> {
-        let mut list = OverflowList::copy_of(self.list());
+        let capacity = self.stored_list_capacity()?;
+        let mut list = OverflowList::copy_of(self.list(), capacity);
         let mut tally = self.tally;
         let site = Site {
             blocks,
@@ -343,7 +421,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn into_owned(self) -> Result<Balanced> {
-        let list = OverflowList::copy_of(self.list());
+        let capacity = self.stored_list_capacity()?;
+        let list = OverflowList::copy_of(self.list(), capacity);
         let Self { engine, envelope, tally, .. } = self;
         let envelope = envelope.into_owned()?;
         Ok(Balanced::new(engine.shape, envelope, tally, 0..0, list))
@@ -400,6 +479,22 @@ impl<D: AsRef<[u8]>> Balanced<D> {
         self.shape().probes
     }
 
+    /// The most keys that the overflow list may hold; `None` without a limit,
+    /// or if the metadata of a file cannot be read.
+    ///
+    /// ```
+    /// use tamis::Balanced;
+    /// let builder = Balanced::builder().items(9000).bits_per_key(20.0);
+    /// let filter = builder.list_share(0.01).build()?;
+    /// let bytes = filter.to_bytes();
+    /// let again = Balanced::from_bytes(&bytes[..])?.into_owned()?;
+    /// assert_eq!(again.list_capacity(), Some(90));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn list_capacity(&self) -> Option<u64> {
+        self.stored_list_capacity().ok().flatten()
+    }
+
     /// Average blocks read per insertion so far (a); none before the first.
     ///
     /// ```
@@ -411,8 +506,9 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn accesses(&self) -> Option<f64> {
-        let all =
-            self.tally.refused as f64 * f64::from(self.shape().choices());
+        let Tally { refused, returned, .. } = self.tally;
+        let choices = f64::from(self.shape().choices());
+        let all = refused as f64 * choices + returned as f64 * (choices - 1.0);
         self.mean_reads(all)
     }
 
@@ -429,7 +525,8 @@ impl<D: AsRef<[u8]>> Balanced<D> {
     /// ```
     pub fn overflow_fraction(&self) -> Option<f64> {
         let items = self.len();
-        (items > 0).then(|| self.tally.refused as f64 / items as f64)
+        let refused = self.tally.refused + self.tally.returned;
+        (items > 0).then(|| refused as f64 / items as f64)
     }
 
     /// The content of every block; see
@@ -657,7 +754,7 @@ impl FilterMut for Balanced {
     fn clear(&mut self) {
         self.envelope.clear();
         self.tally = Tally::default();
-        self.list = OverflowList::default();
+        self.list.clear();
     }
 }
 
@@ -705,6 +802,9 @@ impl<D: AsRef<[u8]>> Balanced<D> {
             ("block_bits", Parameter::Count(shape.block_bits.into())),
             ("probes", Parameter::Count(shape.probes.into())),
         ]);
+        if let Some(capacity) = self.list_capacity() {
+            all.push(("list_capacity", Parameter::Count(capacity)));
+        }
         if let (Some(accesses), Some(overflow)) =
             (self.accesses(), self.overflow_fraction())
         {

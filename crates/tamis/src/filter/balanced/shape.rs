@@ -132,11 +132,20 @@ pub(super) struct BalancedShape {
 pub(super) struct Tally {
     /// Keys placed by each choice.
     pub(super) placed: [u64; MAX_CHOICES],
-    /// Keys refused by every choice.
+    /// Keys refused by every choice, without those returned.
     pub(super) refused: u64,
+    /// Keys refused by every choice and put into their first block, because
+    /// the list was full; counted there as well. Not stored in files.
+    pub(super) returned: u64,
 }
 
 impl Tally {
+    /// Counts a key of the first block that all blocks had refused.
+    pub(super) fn return_key(&mut self) {
+        self.returned += 1;
+        self.placed[0] = self.placed[0].saturating_add(1);
+    }
+
     /// All keys. Saturates: a file may contain any counts.
     pub(super) fn items(&self) -> u64 {
         self.placed

@@ -7,7 +7,7 @@ use super::bucket::RefusalRule;
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::{Proposals, Scheme};
-use crate::placement_design::{SchemeSettings, level_sizes};
+use crate::placement_design::{GivenParameters, SchemeSettings, level_sizes};
 
 /// Builds a [`Chained`] table from the number of items and optional settings.
 ///
@@ -36,7 +36,10 @@ pub struct ChainedBuilder {
     scheme: Scheme,
     access_budget: f64,
     choices: u32,
-    overflow_fraction: f64,
+    overflow_fraction: Option<f64>,
+    threshold: Option<u32>,
+    admission: Option<f64>,
+    level_shares: Option<Vec<f64>>,
     hasher: KeyHasher,
 }
 
@@ -81,8 +84,8 @@ pub struct ChainedDesign {
     pub level_shares: Vec<f64>,
     /// The share of keys that all their buckets refuse (gamma).
     pub overflow_fraction: f64,
-    /// The variance of a bucket's occupancy, the smallest of any scheme with
-    /// this access budget and overflow.
+    /// The variance of a bucket's occupancy; unless parameters are given, the
+    /// smallest of any scheme with this access budget and overflow.
     pub variance: f64,
 }
 
@@ -94,7 +97,10 @@ impl ChainedBuilder {
             scheme: Scheme::Multilevel,
             access_budget: 1.2,
             choices: 3,
-            overflow_fraction: 0.005,
+            overflow_fraction: None,
+            threshold: None,
+            admission: None,
+            level_shares: None,
             hasher: KeyHasher::default(),
         }
     }
@@ -184,19 +190,82 @@ impl ChainedBuilder {
         Self { choices, ..self }
     }
 
-    /// The share of keys that the single scheme may refuse (gamma); default
-    /// 0.5 %. The other schemes refuse the smallest share possible.
+    /// The share of keys in the list (gamma): for the single scheme 0.5 % by
+    /// default, for the others the smallest possible.
+    ///
+    /// A larger share takes the other schemes inside their region of
+    /// optimality. The paper then stops reading at the access budget and lists
+    /// the remaining keys unread, where its lookups miss them. This table
+    /// reads on, so that insertions exceed the budget and fewer keys are
+    /// listed; [`ChainedDesign`] has both numbers.
     ///
     /// ```
     /// use tamis::{Scheme, table::Chained};
     /// let builder = Chained::builder().items(50);
-    /// let single = builder.scheme(Scheme::Single).overflow_fraction(0.01);
-    /// assert!((single.design()?.variance - 7.02734).abs() < 1e-5);
+    /// let single = builder.clone().scheme(Scheme::Single);
+    /// let design = single.overflow_fraction(0.01).design()?;
+    /// assert!((design.variance - 7.02734).abs() < 1e-5);
+    ///
+    /// let inside = builder.access_budget(1.1).overflow_fraction(0.02);
+    /// let design = inside.design()?;
+    /// assert!(design.access_budget > 1.1 && design.overflow_fraction < 0.02);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn overflow_fraction(self, overflow_fraction: f64) -> Self {
-        Self { overflow_fraction, ..self }
+        Self { overflow_fraction: Some(overflow_fraction), ..self }
+    }
+
+    /// The load below which a bucket accepts every key (h), instead of the
+    /// best one. Without [`admission`](Self::admission) no coin is flipped: a
+    /// bucket holds at most h keys.
+    ///
+    /// ```
+    /// use tamis::table::Chained;
+    /// let builder = Chained::builder().items(8000).threshold(9);
+    /// let design = builder.design()?;
+    /// assert_eq!((design.threshold, design.admission), (Some(9), 0.0));
+    /// assert!((design.access_budget - 1.147).abs() < 1e-3);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn threshold(self, threshold: u32) -> Self {
+        Self { threshold: Some(threshold), ..self }
+    }
+
+    /// The probability that a bucket exactly at the threshold accepts one
+    /// more key (p), instead of the best one.
+    ///
+    /// ```
+    /// use tamis::table::Chained;
+    /// let builder = Chained::builder().items(8000).threshold(8);
+    /// let [less, more] = [0.0, 0.5].map(|p| {
+    ///     builder.clone().admission(p).design()
+    /// });
+    /// assert!(more?.access_budget < less?.access_budget);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn admission(self, admission: f64) -> Self {
+        Self { admission: Some(admission), ..self }
+    }
+
+    /// The relative sizes of the levels, of any positive sum, instead of the
+    /// best ones; their number replaces [`choices`](Self::choices). Without
+    /// [`threshold`](Self::threshold) the threshold and the admission are
+    /// those that meet the access budget.
+    ///
+    /// ```
+    /// use tamis::table::Chained;
+    /// let builder = Chained::builder().items(56).buckets(7);
+    /// let table = builder.level_shares(&[4.0, 2.0, 1.0]).build::<u8, ()>()?;
+    /// assert_eq!(table.level_buckets(), [4, 2, 1]);
+    /// assert!((table.design().access_budget - 1.2).abs() < 1e-9);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn level_shares(self, shares: &[f64]) -> Self {
+        Self { level_shares: Some(shares.to_vec()), ..self }
     }
 
     /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
@@ -238,6 +307,11 @@ impl ChainedBuilder {
             access_budget: self.access_budget,
             choices: self.choices,
             overflow_fraction: self.overflow_fraction,
+            given: GivenParameters {
+                threshold: self.threshold,
+                admission: self.admission,
+                level_shares: self.level_shares.as_deref(),
+            },
         };
         let choices = settings.choices()?;
         let levels = match self.scheme {
@@ -257,18 +331,18 @@ impl ChainedBuilder {
         if buckets < levels {
             return invalid("buckets", "expected at least one in each level");
         }
-        let optimum = settings.optimum(load)?;
+        let balance = settings.balance(load)?;
         Ok(ChainedDesign {
             items,
             buckets,
             scheme: self.scheme,
             load,
-            access_budget: optimum.access_budget,
-            threshold: optimum.threshold,
-            admission: optimum.admission,
-            level_shares: optimum.level_shares,
-            overflow_fraction: optimum.overflow_fraction,
-            variance: optimum.loads.variance(),
+            access_budget: balance.access_budget,
+            threshold: balance.threshold,
+            admission: balance.admission,
+            level_shares: balance.level_shares,
+            overflow_fraction: balance.overflow_fraction,
+            variance: balance.loads.variance(),
         })
     }
 
@@ -321,6 +395,17 @@ mod tests {
             builder.clone().scheme(Scheme::Sequential).access_budget(0.9),
             builder.clone().scheme(Scheme::Single).overflow_fraction(1.0),
             builder.clone().scheme(Scheme::Single).overflow_fraction(-0.1),
+            builder.clone().admission(1.5),
+            builder.clone().admission(f64::NAN),
+            builder.clone().threshold(u32::MAX),
+            builder.clone().level_shares(&[]),
+            builder.clone().level_shares(&[1.0, 0.0]),
+            builder.clone().level_shares(&[1.0, f64::NAN]),
+            builder.clone().level_shares(&[f64::MAX; 3]),
+            builder.clone().level_shares(&[1.0; 9]),
+            builder.clone().scheme(Scheme::Single).level_shares(&[1.0, 2.0]),
+            builder.clone().overflow_fraction(1e-6),
+            builder.clone().overflow_fraction(f64::NAN),
             builder.clone().items(u64::MAX),
             builder.clone().items(1 << 40).buckets(u64::MAX / 2),
         ];
