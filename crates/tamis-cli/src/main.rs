@@ -44,7 +44,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Build(verb::build::Args),
+    // Boxed: it has by far the most options.
+    Build(Box<verb::build::Args>),
     Query(verb::query::Args),
     Seen(verb::seen::Args),
     Add(verb::add::Args),

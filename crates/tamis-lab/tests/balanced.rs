@@ -144,7 +144,7 @@ fn the_budget_stop_loses_members() {
             arrays,
             threshold: best.threshold().unwrap(),
             admission: best.admission(),
-            // So many bits that no lost member is found by chance.
+            // Enough bits that no lost member is found by chance.
             filter_bits: 512,
             probes: 20,
             budget: Some(budget),

@@ -114,20 +114,26 @@ proptest! {
         access_budget in 1.0f64..1.9,
         choices in 2u32..=8,
         keyed: bool,
+        given in proptest::option::of((0u32..20, 0.0f64..1.0)),
         ops in proptest::collection::vec(op(), 0..60),
     ) {
         let hasher = match keyed {
             true => KeyHasher::siphash(u128::from(items)),
             false => KeyHasher::xxh3(items),
         };
-        let builder = Chained::builder()
+        let mut builder = Chained::builder()
             .items(items)
             .load(load)
             .scheme(scheme)
             .access_budget(access_budget)
             .choices(choices)
-            .overflow_fraction(0.05)
             .hasher(hasher);
+        if scheme == Scheme::Single {
+            builder = builder.overflow_fraction(0.05);
+        }
+        if let Some((threshold, admission)) = given {
+            builder = builder.threshold(threshold).admission(admission);
+        }
         follow::<u16>(&builder, &ops);
         follow::<Colliding>(&builder, &ops);
     }

@@ -12,7 +12,7 @@ use tamis::summary::{
     Deletion, FilterStack, FilterStackBuilder, Interpolation, LevelFilter,
     NoSummary, Summary, SummaryBuilder, TypeFilter,
 };
-use tamis::table::{Multilevel, MultilevelBuilder};
+use tamis::table::{Multilevel, MultilevelBuilder, Removal};
 use tamis::{Error, KeyHasher};
 
 #[derive(Debug, Clone)]
@@ -178,10 +178,10 @@ impl<K: Keyed, S: Summary> TableAndModel<K, S> {
         assert!(predicted.is_none_or(|mean| (mean - reads).abs() < 1e-9));
         let shape = self.table.shape();
         assert_eq!(stats.level_items.len(), shape.levels().len());
-        for (&items, buckets) in stats.level_items.iter().zip(shape.levels()) {
-            assert!(
-                items as u64 <= buckets * u64::from(shape.bucket_entries())
-            );
+        let slots = stats.level_items.iter().zip(&stats.level_deleted);
+        for ((&items, &deleted), buckets) in slots.zip(shape.levels()) {
+            let slots = (items + deleted) as u64;
+            assert!(slots <= buckets * u64::from(shape.bucket_entries()));
         }
     }
 }
@@ -228,11 +228,16 @@ proptest! {
         lists in 0usize..3,
         share in 0.0f64..0.5,
         counting: bool,
+        lazy in proptest::option::of(0.0f64..1.0),
         ops in proptest::collection::vec(op(), 0..60),
     ) {
         let builder = Multilevel::builder()
             .levels(&levels)
-            .bucket_entries(bucket_entries);
+            .bucket_entries(bucket_entries)
+            .removal(match lazy {
+                Some(share) => Removal::Lazy { share },
+                None => Removal::Immediate,
+            });
         let deletion = match counting {
             true => Deletion::Counting,
             false => Deletion::Lazy { share },

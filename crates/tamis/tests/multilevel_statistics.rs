@@ -10,8 +10,8 @@ use tamis::summary::{
     FilterStack, Interpolation, LevelFilter, Summary, SummaryBuilder,
     TableShape, TypeFilter,
 };
-use tamis::table::Multilevel;
-use tamis_theory::crisis::{Occupancy, churn};
+use tamis::table::{Multilevel, Removal};
+use tamis_theory::crisis::{Occupancy, churn, lazy};
 use tamis_theory::summary::{self, Prediction};
 
 /// The two-sided 99.9 % quantile of the normal distribution.
@@ -319,5 +319,169 @@ fn churn_fills_the_levels_as_predicted() {
                 "{levels:?}: {seen}, predicted {predicted} +- {slack}"
             );
         }
+    }
+}
+
+const QUARTER: Removal = Removal::Lazy { share: 0.25 };
+
+/// A table whose keys are replaced at random, one at a time.
+struct Replaced {
+    table: Multilevel<u64, ()>,
+    present: Vec<u64>,
+    trial: u64,
+    inserted: u64,
+    crises: u64,
+}
+
+impl Replaced {
+    fn new(items: u64, levels: &[u64], bucket: u32) -> Self {
+        let table = Multilevel::builder()
+            .items(items)
+            .levels(levels)
+            .bucket_entries(bucket)
+            .removal(QUARTER)
+            .build()
+            .unwrap();
+        let present = Vec::new();
+        Self { table, present, trial: 0, inserted: 0, crises: 0 }
+    }
+
+    /// Empties the table and fills it with new keys.
+    fn refill(&mut self, items: u64, trial: u64) {
+        self.table.clear();
+        self.present.clear();
+        (self.trial, self.inserted) = (trial, 0);
+        (0..items).for_each(|_| self.insert());
+    }
+
+    fn insert(&mut self) {
+        let new = key(9, self.trial << 20 | self.inserted);
+        self.inserted += 1;
+        match self.table.insert(new, ()) {
+            Ok(old) => {
+                assert_eq!(old, None);
+                self.present.push(new);
+            }
+            Err(_) => self.crises += 1,
+        }
+    }
+
+    fn replace(&mut self) {
+        let random = key(10, self.trial << 20 | self.inserted);
+        let at = random as usize % self.present.len();
+        let old = self.present.swap_remove(at);
+        assert_eq!(self.table.remove(&old), Some(()));
+        self.insert();
+    }
+}
+
+/// The slots of each level just before the second rebuild by removals.
+#[test]
+fn lazy_removal_fills_the_levels_as_predicted() {
+    type Case = (u64, &'static [u64], u32, u64);
+    let cases: [Case; 2] = [
+        (2000, &[3800, 1300, 500, 300, 100, 40], 1, 400),
+        (500, &[80, 30, 8], 8, 600),
+    ];
+    for (items, levels, bucket, trials) in cases {
+        let quota = items / 4;
+        let predicted = lazy(items, levels, bucket, quota).unwrap();
+        assert!(predicted.crisis_per_rebuild < 1e-6, "{predicted:?}");
+        let mut replaced = Replaced::new(items, levels, bucket);
+        let mut seen = vec![Vec::new(); levels.len()];
+        for trial in 0..trials {
+            replaced.refill(items, trial);
+            // The removal after `quota` others rebuilds.
+            for _ in 0..=2 * quota {
+                replaced.replace();
+            }
+            let stats = replaced.table.stats();
+            assert_eq!(stats.rebuilds, trial + 1);
+            assert_eq!(stats.stale, quota);
+            let slots = stats.level_items.iter().zip(&stats.level_deleted);
+            let slots = slots.map(|(items, deleted)| items + deleted);
+            assert_eq!(slots.clone().sum::<usize>() as u64, items + quota);
+            for (seen, slots) in seen.iter_mut().zip(slots) {
+                seen.push(slots as u64);
+            }
+        }
+        assert_eq!(replaced.crises, 0);
+        for (seen, predicted) in seen.iter().zip(predicted.level_slots) {
+            assert_mean(seen, predicted, &format!("{levels:?}"));
+        }
+    }
+}
+
+/// The keys that find no room in the cycle after a rebuild by removals.
+#[test]
+fn lazy_removal_has_the_predicted_crises() {
+    const TRIALS: u64 = 20_000;
+    type Case = (u64, &'static [u64], u32);
+    let cases: [Case; 2] =
+        [(60, &[100, 45, 20, 10], 1), (200, &[26, 8, 3], 8)];
+    for (items, levels, bucket) in cases {
+        let quota = items / 4;
+        let predicted =
+            lazy(items, levels, bucket, quota).unwrap().crisis_per_rebuild;
+        assert!((0.005..0.05).contains(&predicted), "{predicted}");
+        let mut replaced = Replaced::new(items, levels, bucket);
+        let mut seen = 0;
+        for trial in 0..TRIALS {
+            replaced.refill(items, trial);
+            let rebuilds = replaced.table.stats().rebuilds;
+            for _ in 0..=quota {
+                replaced.replace();
+            }
+            // A rebuild that finds the table full is a crisis as well.
+            let failed = replaced.table.stats().rebuilds == rebuilds;
+            replaced.crises = u64::from(failed);
+            for _ in 0..quota {
+                replaced.replace();
+            }
+            seen += u64::from(replaced.crises > 0);
+        }
+        println!("{levels:?}: {seen} of {TRIALS}, predicted {predicted}");
+        assert_binomial(seen, TRIALS, predicted, &format!("{levels:?}"));
+    }
+}
+
+/// The table that has 12.6 crises in every turnover if removals free their
+/// slots has none in three turnovers (twelve rebuilds, 7e-5 expected).
+#[test]
+fn lazy_removal_keeps_room_under_churn() {
+    const ITEMS: u64 = 100_000;
+    let levels = [190_000, 65_000, 25_000, 15_000, 3000, 2000];
+    let mut replaced = Replaced::new(ITEMS, &levels, 1);
+    replaced.refill(ITEMS, 0);
+    (0..3 * ITEMS).for_each(|_| replaced.replace());
+    assert_eq!(replaced.crises, 0);
+    assert_eq!(replaced.table.stats().rebuilds, 11);
+    let table = &replaced.table;
+    assert!(replaced.present.iter().all(|key| table.contains_key(key)));
+    assert_eq!(table.len(), replaced.present.len());
+}
+
+/// Occupancy bits: an insertion reads the bucket that a false positive names,
+/// and none to find room; with several entries, the one that takes the key.
+#[test]
+fn insertions_read_no_bucket_to_find_room() {
+    const ITEMS: u64 = 50_000;
+    for (entries, to_place) in [(1, 0.0), (8, 1.0)] {
+        let builder = Multilevel::builder().items(ITEMS).choices(4);
+        let builder = builder.crisis_budget(1e-6).bucket_entries(entries);
+        let mut plain = builder.build().unwrap();
+        let strings = Interpolation::builder();
+        let mut named = builder.build_with(&strings).unwrap();
+        for key in keys(11, ITEMS) {
+            plain.insert(key, ()).unwrap();
+            named.insert(key, ()).unwrap();
+        }
+        // A search without a summary reads one bucket of each level; strings
+        // of 61 bits have no false positive among these keys.
+        assert_eq!(plain.stats().reads_insert, Some(4.0 + to_place));
+        assert_eq!(named.stats().reads_insert, Some(to_place));
+        let buckets: u64 = named.shape().levels().iter().sum();
+        let bits = named.stats().occupancy_bits;
+        assert!((buckets..buckets + 64).contains(&bits), "{bits}");
     }
 }

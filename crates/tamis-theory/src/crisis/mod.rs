@@ -18,7 +18,8 @@
 //!
 //! [`Occupancy`] is exact, for buckets of any size. [`heuristic`] is the
 //! paper's estimate, which replaces the items of each level by their average.
-//! [`churn`] is the steady state under removals.
+//! [`churn`] is the steady state under removals that free their slots,
+//! [`lazy`] that under removals that keep them until the table is rebuilt.
 //!
 //! ```
 //! use tamis_theory::crisis::Occupancy;
@@ -36,6 +37,7 @@ mod contour;
 mod few;
 mod fluid;
 mod last;
+mod lazy;
 mod occupancy;
 mod pass;
 mod sizes;
@@ -51,6 +53,7 @@ use fluid::insert_only;
 pub use fluid::{
     Churn, MAX_BUCKET, churn, erlang_b, heuristic, overflow_fraction,
 };
+pub use lazy::{Lazy, lazy};
 pub(crate) use sizes::{Division, MIN_BUDGET, divide, whole};
 pub use sizes::{fewest_buckets, least_crisis};
 

@@ -10,6 +10,7 @@
 //! ```
 
 mod chained;
+mod directory;
 mod entry_list;
 mod multilevel;
 mod place;
@@ -17,7 +18,7 @@ mod place;
 pub use chained::{Chained, ChainedBuilder, ChainedDesign, ChainedStats};
 pub use multilevel::{
     Lookup, Multilevel, MultilevelBuilder, MultilevelDesign, MultilevelStats,
-    TableFull,
+    Removal, TableFull,
 };
 
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tamis_theory::crisis::{self, Occupancy};
 
 use super::{TableArgs, TheoryReport, digits, digits_list};
-use crate::failure::{Exit, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::report::JsonArgs;
 
 /// Compute the probability that a multilevel hash table overflows
@@ -16,7 +16,9 @@ use crate::report::JsonArgs;
 /// average load (hundreds of times too low when the last levels are tiny),
 /// and the mean number of items per level. With --churn also prints crises
 /// per turnover and mean level loads in the steady state of random
-/// replacement, by Erlang's loss formula.
+/// replacement, by Erlang's loss formula. With --quota Q also prints them for
+/// the paper's lazy deletion, in which removed items keep their entries until
+/// Q N of them cause a rebuild.
 ///
 /// Symbols are those of Kirsch and Mitzenmacher, "Simple Summaries for
 /// Hashing with Multiple Choices".
@@ -38,6 +40,10 @@ pub(super) struct Args {
     #[arg(long)]
     churn: bool,
 
+    /// Removed items that keep their entries until a rebuild, as a share of N
+    #[arg(long, value_name = "Q")]
+    quota: Option<f64>,
+
     #[command(flatten)]
     format: JsonArgs,
 }
@@ -49,6 +55,15 @@ struct CrisisReport {
     level_items: Vec<f64>,
     #[serde(flatten)]
     churn: Option<ChurnFields>,
+    #[serde(flatten)]
+    lazy: Option<LazyFields>,
+}
+
+#[derive(Serialize)]
+struct LazyFields {
+    crisis_per_rebuild: f64,
+    lazy_crises_per_turnover: f64,
+    lazy_level_slots: Vec<f64>,
 }
 
 #[derive(Serialize)]
@@ -66,6 +81,17 @@ impl Args {
             .churn
             .then(|| crisis::churn(items, levels, bucket))
             .transpose()?;
+        let lazy = match self.quota {
+            None => None,
+            Some(share) if (0.0..=100.0).contains(&share) => {
+                // Items are at most 10^10.
+                let quota = (share * items as f64) as u64;
+                Some(crisis::lazy(items, levels, bucket, quota)?)
+            }
+            Some(_) => {
+                return Err(Failure::new("--quota: expected 0 to 100"));
+            }
+        };
         let report = CrisisReport {
             crisis: table.crisis(),
             heuristic: averages.last().copied().unwrap_or(0.0),
@@ -73,6 +99,11 @@ impl Args {
             churn: churn.map(|used| ChurnFields {
                 crises_per_turnover: used.crises_per_turnover,
                 churn_level_items: used.level_items(),
+            }),
+            lazy: lazy.map(|lazy| LazyFields {
+                crisis_per_rebuild: lazy.crisis_per_rebuild,
+                lazy_crises_per_turnover: lazy.crises_per_turnover,
+                lazy_level_slots: lazy.level_slots,
             }),
         };
         report.print(&self.format)
@@ -91,6 +122,14 @@ impl TheoryReport for CrisisReport {
             rows.push(("crises per turnover, churn", crises));
             let items = digits_list(&churn.churn_level_items);
             rows.push(("items per level, churn", items));
+        }
+        if let Some(lazy) = &self.lazy {
+            let crisis = digits(lazy.crisis_per_rebuild);
+            rows.push(("probability of a crisis per rebuild, lazy", crisis));
+            let crises = digits(lazy.lazy_crises_per_turnover);
+            rows.push(("crises per turnover, lazy", crises));
+            let slots = digits_list(&lazy.lazy_level_slots);
+            rows.push(("slots per level before a rebuild, lazy", slots));
         }
         rows
     }

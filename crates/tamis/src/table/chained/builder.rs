@@ -225,7 +225,7 @@ impl ChainedBuilder {
     /// let builder = Chained::builder().items(8000).threshold(9);
     /// let design = builder.design()?;
     /// assert_eq!((design.threshold, design.admission), (Some(9), 0.0));
-    /// assert!((design.access_budget - 1.147).abs() < 1e-3);
+    /// assert!((design.access_budget - 1.181).abs() < 1e-3);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]

@@ -2,10 +2,10 @@
 
 use core::borrow::Borrow;
 
+use super::buckets::Found;
 use super::{Multilevel, TableFull};
 use crate::key::Key;
-use crate::summary::{Levels, Located, Summary};
-use crate::table::place::{Place, Search};
+use crate::summary::Summary;
 
 /// The result of a lookup and its cost.
 ///
@@ -28,47 +28,33 @@ pub struct Lookup<'a, V> {
     pub reads: u32,
 }
 
-/// The levels to read for a key, in order.
-pub(super) struct Route {
-    /// The level to read before `others`.
-    first: Option<u32>,
-    others: Levels,
+/// The position of a key.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Entry `at` of a bucket.
+    Entry { level: u32, bucket: usize, at: usize },
+    /// Slot `at` of a bucket, removed lazily.
+    Deleted { level: u32, bucket: usize, at: usize },
+    /// Entry `at` of the stashed entries with the key's hash.
+    Stash { at: usize },
 }
 
-impl Iterator for Route {
-    type Item = u32;
+/// The result of a search.
+struct Search {
+    hash: u64,
+    /// `None` if the key is absent and no slot has it as a deleted key.
+    place: Option<Place>,
+    /// Buckets read.
+    reads: u32,
+}
 
-    #[inline]
-    fn next(&mut self) -> Option<u32> {
-        let level = self.first.take().or_else(|| self.others.iter().next())?;
-        self.others = self.others.without(level);
-        Some(level)
+impl Search {
+    fn is_present(&self) -> bool {
+        matches!(self.place, Some(Place::Entry { .. } | Place::Stash { .. }))
     }
 }
 
 impl<K, V, S: Summary> Multilevel<K, V, S> {
-    /// The recorded levels of an exception; otherwise the level that the
-    /// summary names, followed, unless the table is audited, by the other
-    /// possible levels.
-    #[inline]
-    pub(super) fn route(&self, hash: u64) -> Route {
-        let Located { level, possible } = self.summary.locate(hash);
-        if possible.is_empty() {
-            return Route { first: None, others: possible };
-        }
-        if !self.exceptions.is_empty() {
-            if let Some(&others) = self.exceptions.get(&hash) {
-                return Route { first: None, others };
-            }
-        }
-        match level {
-            Some(_) if self.audited => {
-                Route { first: level, others: Levels::NONE }
-            }
-            _ => Route { first: level, others: possible },
-        }
-    }
-
     /// The bucket of a key in a level.
     #[inline]
     pub(super) fn bucket(&self, hash: u64, level: u32) -> usize {
@@ -84,31 +70,41 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         Q: Key + Eq + ?Sized,
     {
         let hash = self.hasher.hash(key);
-        let is_key = |(other, _): &(K, V)| other.borrow() == key;
         let mut reads = 0;
         if self.stash.len() > 0 {
+            let is_key = |(other, _): &(K, V)| other.borrow() == key;
             if let Some(at) = self.stash.find(hash, is_key) {
-                let place = Some(Place::List { at });
+                let place = Some(Place::Stash { at });
                 return Search { hash, place, reads };
             }
         }
-        for level in self.route(hash) {
+        let mut place = None;
+        for level in self.directory.route(hash) {
             reads += 1;
             let bucket = self.bucket(hash, level);
-            if let Some(at) = self.buckets.find(bucket, is_key) {
-                let place = Some(Place::Bucket { choice: level, bucket, at });
-                return Search { hash, place, reads };
+            match self.buckets.find(bucket, |other| other.borrow() == key) {
+                Some(Found::Entry(at)) => {
+                    let place = Some(Place::Entry { level, bucket, at });
+                    return Search { hash, place, reads };
+                }
+                // The search goes on: a key that was inserted again while the
+                // summary misnamed it has a second slot.
+                Some(Found::Deleted(at)) => {
+                    place = Some(Place::Deleted { level, bucket, at });
+                }
+                None => {}
             }
         }
-        Search { hash, place: None, reads }
+        Search { hash, place, reads }
     }
 
     fn entry_mut(&mut self, search: &Search) -> Option<&mut (K, V)> {
         match search.place? {
-            Place::Bucket { bucket, at, .. } => {
+            Place::Entry { bucket, at, .. } => {
                 self.buckets.get_mut(bucket, at)
             }
-            Place::List { at } => self.stash.get_mut(search.hash, at),
+            Place::Deleted { .. } => None,
+            Place::Stash { at } => self.stash.get_mut(search.hash, at),
         }
     }
 
@@ -134,8 +130,9 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     {
         let Search { hash, place, reads } = self.search(key);
         let entry = place.and_then(|place| match place {
-            Place::Bucket { bucket, at, .. } => self.buckets.get(bucket, at),
-            Place::List { at } => self.stash.get(hash, at),
+            Place::Entry { bucket, at, .. } => self.buckets.get(bucket, at),
+            Place::Deleted { .. } => None,
+            Place::Stash { at } => self.stash.get(hash, at),
         });
         Lookup { value: entry.map(|(_, value)| value), reads }
     }
@@ -194,7 +191,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         K: Borrow<Q>,
         Q: Key + Eq + ?Sized,
     {
-        self.search(key).place.is_some()
+        self.search(key).is_present()
     }
 
     /// Inserts a key and its value into the first level that has room, or
@@ -223,7 +220,17 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         if let Some((_, old)) = self.entry_mut(&search) {
             return Ok(Some(core::mem::replace(old, value)));
         }
-        let Search { hash, reads, .. } = search;
+        let Search { hash, place, reads } = search;
+        if let Some(Place::Deleted { level, bucket, at }) = place {
+            self.buckets.restore(bucket, at, value);
+            *self.deleted.at_mut(level) -= 1;
+            *self.counts.found_at_mut(level) += 1;
+            if self.directory.restore(hash, level) {
+                self.record_exception(hash);
+            }
+            self.counts.record_insertion(reads);
+            return Ok(None);
+        }
         if self.level_with_room(hash).is_none()
             && self.stash.len() >= self.stash_entries
         {
@@ -234,7 +241,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         Ok(None)
     }
 
-    /// The first level with room for a key.
+    /// The first level with room for a key, by the occupancy bits.
     fn level_with_room(&self, hash: u64) -> Option<u32> {
         (0..self.proposals.choices())
             .find(|&level| self.buckets.has_room(self.bucket(hash, level)))
@@ -245,22 +252,23 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     pub(super) fn place(&mut self, hash: u64, entry: (K, V)) -> u32 {
         let Some(level) = self.level_with_room(hash) else {
             self.stash.push(hash, entry);
-            return self.proposals.choices();
+            return 0;
         };
         self.buckets.push(self.bucket(hash, level), entry);
         *self.counts.found_at_mut(level) += 1;
-        if self.summary.insert(hash, level) {
-            self.audited = false;
+        if self.directory.insert(hash, level) {
+            self.record_exception(hash);
         }
-        self.note_exception(hash, level);
-        level + 1
+        self.buckets.push_reads()
     }
 
     /// Removes a key and returns its value. Keys of later levels do not move
     /// into the free entry.
     ///
-    /// [Refreshes](Self::refresh) the summary if its stale keys then exceed
-    /// their share.
+    /// With [`Removal::Immediate`](super::Removal::Immediate) the entry is free again, and the summary is
+    /// [refreshed](Self::refresh) if its stale keys exceed their share. With
+    /// [`Removal::Lazy`](super::Removal::Lazy) the key keeps its slot, and the table is
+    /// [rebuilt](Self::rebuild) if the deleted keys exceed their share.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -276,21 +284,33 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         Q: Key + Eq + ?Sized,
     {
         let Search { hash, place, .. } = self.search(key);
-        let (_, value) = match place? {
-            Place::List { at } => self.stash.remove(hash, at)?,
-            Place::Bucket { choice: level, bucket, at } => {
-                let entry = self.buckets.remove(bucket, at)?;
+        match place? {
+            Place::Deleted { .. } => None,
+            Place::Stash { at } => {
+                self.stash.remove(hash, at).map(|(_, value)| value)
+            }
+            Place::Entry { level, bucket, at } => {
+                let lazy = self.deleted.quota.is_some();
+                let value = match lazy {
+                    true => self.buckets.delete(bucket, at)?,
+                    false => self.buckets.remove(bucket, at)?,
+                };
                 *self.counts.found_at_mut(level) -= 1;
-                self.summary.remove(hash, level);
-                if self.exceptions.contains_key(&hash) {
+                if lazy {
+                    *self.deleted.at_mut(level) += 1;
+                } else {
+                    self.directory.summary.remove(hash, level);
+                }
+                if self.directory.is_exception(hash) {
                     self.record_exception(hash);
                 }
-                if self.summary.needs_rebuild() {
+                if self.deleted.exceed_quota() {
+                    self.rebuild_after_removals();
+                } else if self.directory.summary.needs_rebuild() {
                     self.refresh();
                 }
-                entry
+                Some(value)
             }
-        };
-        Some(value)
+        }
     }
 }

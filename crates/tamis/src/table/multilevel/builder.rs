@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tamis_theory::crisis;
 
-use super::Multilevel;
+use super::{Multilevel, Removal};
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::MAX_CHOICES;
@@ -34,6 +34,7 @@ pub struct MultilevelBuilder {
     choices: u32,
     bucket_entries: u32,
     stash: usize,
+    removal: Removal,
     hasher: KeyHasher,
 }
 
@@ -82,6 +83,21 @@ pub struct MultilevelDesign {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub crises_per_turnover: f64,
+    /// Under churn with [`Removal::Lazy`]: the probability that a key finds
+    /// no room between one rebuild and the next; `None` with other rules.
+    ///
+    /// ```
+    /// use tamis::table::{Multilevel, Removal};
+    ///
+    /// let levels = [190_000, 65_000, 25_000, 15_000, 3000, 2000];
+    /// let builder = Multilevel::builder().items(100_000).levels(&levels);
+    /// let design = builder.removal(Removal::Lazy { share: 0.25 }).design()?;
+    /// let crisis = design.crisis_per_rebuild.unwrap();
+    /// assert!((crisis - 6.2e-6).abs() < 0.1e-6);
+    /// assert!(design.crises_per_turnover < 3e-5);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub crisis_per_rebuild: Option<f64>,
 }
 
 impl MultilevelBuilder {
@@ -92,12 +108,14 @@ impl MultilevelBuilder {
             choices: 6,
             bucket_entries: 1,
             stash: 0,
+            removal: Removal::Immediate,
             hasher: KeyHasher::default(),
         }
     }
 
     /// The design items (n). Default: the number of entries, if
-    /// [`levels`](Self::levels) are given; otherwise required.
+    /// [`levels`](Self::levels) are given, less the deleted keys of
+    /// [`Removal::Lazy`]; otherwise required.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -205,6 +223,28 @@ impl MultilevelBuilder {
         Self { stash: entries, ..self }
     }
 
+    /// The rule by which keys are removed; default
+    /// [`Removal::Immediate`]. With [`Removal::Lazy`] the crisis budget is
+    /// that of a rebuild cycle.
+    ///
+    /// ```
+    /// use tamis::table::{Multilevel, Removal};
+    /// let builder = Multilevel::builder().items(100);
+    /// let lazy = Removal::Lazy { share: 0.1 };
+    /// let mut table = builder.removal(lazy).build()?;
+    /// (0..100u32).for_each(|i| assert!(table.insert(i, ()).is_ok()));
+    /// (0..10u32).for_each(|i| assert!(table.remove(&i).is_some()));
+    /// let stats = table.stats();
+    /// assert_eq!((stats.items, stats.stale, stats.rebuilds), (90, 10, 0));
+    /// table.remove(&10);
+    /// assert_eq!((table.stats().stale, table.stats().rebuilds), (0, 1));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn removal(self, removal: Removal) -> Self {
+        Self { removal, ..self }
+    }
+
     /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
     /// require [`KeyHasher::siphash`].
     ///
@@ -240,7 +280,14 @@ impl MultilevelBuilder {
             let entries = levels.iter().fold(0u64, |sum, &level| {
                 sum.saturating_add(level.saturating_mul(h.into()))
             });
-            return TableShape::new(self.items.unwrap_or(entries), levels, h);
+            let items = self.items.unwrap_or(match self.removal {
+                // Items and their share of deleted keys fill the table.
+                Removal::Lazy { share } if share > 0.0 => {
+                    (entries as f64 / (1.0 + share)) as u64
+                }
+                _ => entries,
+            });
+            return TableShape::new(items, levels, h);
         }
         let invalid = |what, why| Err(Error::InvalidArgument { what, why });
         let Some(items) = self.items else {
@@ -249,14 +296,16 @@ impl MultilevelBuilder {
         if !(1..=MAX_CHOICES as u32).contains(&self.choices) {
             return invalid("choices", "expected 1 to 8");
         }
+        let deleted = self.removal.quota(items)?.unwrap_or(0);
+        let filled = items.saturating_add(deleted);
         let levels = match self.sizes {
             LevelSizes::BucketsPerItem(each) => {
                 // The cast saturates, far above any memory.
                 let buckets = libm::ceil(items as f64 * each) as u64;
-                crisis::least_crisis(items, buckets, self.choices, h)?
+                crisis::least_crisis(filled, buckets, self.choices, h)?
             }
             LevelSizes::CrisisBudget(budget) => {
-                crisis::fewest_buckets(items, self.choices, h, budget)?
+                crisis::fewest_buckets(filled, self.choices, h, budget)?
             }
             LevelSizes::Given(_) => Vec::new(),
         };
@@ -279,15 +328,24 @@ impl MultilevelBuilder {
     pub fn design(&self) -> Result<MultilevelDesign> {
         let shape = self.shape()?;
         let occupancy = shape.occupancy()?;
-        let churn = crisis::churn(
-            shape.items(),
-            shape.levels(),
-            shape.bucket_entries(),
-        )?;
+        let (items, levels) = (shape.items(), shape.levels());
+        let h = shape.bucket_entries();
+        let (crises_per_turnover, crisis_per_rebuild) =
+            match self.removal.quota(items)? {
+                Some(quota) => {
+                    let lazy = crisis::lazy(items, levels, h, quota)?;
+                    (lazy.crises_per_turnover, Some(lazy.crisis_per_rebuild))
+                }
+                None => {
+                    let churn = crisis::churn(items, levels, h)?;
+                    (churn.crises_per_turnover, None)
+                }
+            };
         Ok(MultilevelDesign {
             crisis: occupancy.crisis(),
             level_items: occupancy.level_items(),
-            crises_per_turnover: churn.crises_per_turnover,
+            crises_per_turnover,
+            crisis_per_rebuild,
             shape,
         })
     }
@@ -328,8 +386,9 @@ impl MultilevelBuilder {
         summary: &B,
     ) -> Result<Multilevel<K, V, B::Summary>> {
         let shape = self.shape()?;
-        let summary = summary.build(&shape)?;
-        Multilevel::new(shape, summary, self.stash, self.hasher)
+        let summary = summary.build(&self.removal.filled(&shape)?)?;
+        let (stash, removal) = (self.stash, self.removal);
+        Multilevel::new(shape, summary, stash, removal, self.hasher)
     }
 }
 
@@ -354,6 +413,9 @@ mod tests {
             builder.clone().buckets_per_item(f64::INFINITY),
             builder.clone().crisis_budget(0.0),
             builder.clone().crisis_budget(f64::NAN),
+            builder.clone().removal(Removal::Lazy { share: -0.1 }),
+            builder.clone().removal(Removal::Lazy { share: f64::NAN }),
+            builder.clone().removal(Removal::Lazy { share: 101.0 }),
             builder.clone().levels(&[]),
             builder.clone().levels(&[4, 0]),
             builder.clone().levels(&[4; 9]),

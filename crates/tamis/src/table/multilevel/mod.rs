@@ -3,24 +3,26 @@
 mod access;
 mod buckets;
 mod builder;
+mod removal;
 mod stats;
 mod table_full;
 mod upkeep;
 
 pub use access::Lookup;
 pub use builder::{MultilevelBuilder, MultilevelDesign};
+pub use removal::Removal;
 pub use stats::MultilevelStats;
 pub use table_full::TableFull;
 
-use alloc::collections::BTreeMap;
 use core::fmt;
 
+use super::directory::Directory;
 use super::entry_list::EntryList;
 use super::place::TableCounts;
 use crate::error::Result;
 use crate::key::KeyHasher;
-use crate::placement::{Proposals, Scheme};
-use crate::summary::{Levels, NoSummary, Summary, TableShape};
+use crate::placement::{MAX_CHOICES, Proposals, Scheme};
+use crate::summary::{NoSummary, Summary, TableShape};
 use buckets::Buckets;
 
 /// A hash table of several levels, each smaller than the one before, in which
@@ -38,8 +40,12 @@ use buckets::Buckets;
 /// |---|---|---|
 /// | a hit reads | 1 bucket for each level up to the key's | 1, except for the share of [misnamed](crate::summary::FilterStackBuilder::misnamed) keys; 1 for all after an [audit](Self::audit) |
 /// | a miss reads | all levels | its share of false positives |
-/// | an insertion reads | the buckets of a miss, and those up to the first with room | the same |
-/// | memory beside the entries | - | the summary |
+/// | an insertion reads | the buckets of a miss | the same |
+/// | memory beside the entries | 1 bit per bucket | the same, and the summary |
+///
+/// One bit per bucket marks the full ones, so that an insertion finds room
+/// without reading the levels before; a bucket of several entries is read once
+/// to find the free one.
 ///
 /// **A wrong summary loses no key.** A summary may name a wrong level for a
 /// present key (a *misnamed* key), but never excludes the true one. A key that
@@ -61,14 +67,15 @@ use buckets::Buckets;
 ///
 /// **Not guaranteed**:
 ///
-/// * Room under churn, however unlikely a full table is for insertions alone.
-///   New keys take the entries that removals free in the first level, old keys
-///   stay in the later levels, and those fill up: a table of 10^5 keys with a
-///   crisis probability below 10^-10 reaches about 13 keys without a place in
-///   every turnover
+/// * Room under churn with [`Removal::Immediate`], the default, however
+///   unlikely a full table is for insertions alone. New keys take the entries
+///   that removals free in the first level, old keys stay in the later levels,
+///   and those fill up: a table of 10^5 keys with a crisis probability below
+///   10^-10 reaches about 13 keys without a place in every turnover
 ///   ([`crises_per_turnover`](MultilevelDesign::crises_per_turnover)). Such a
 ///   table needs a stash, and a [`rebuild`](Self::rebuild) when the stash
-///   fills.
+///   fills; or [`Removal::Lazy`], which keeps the slots until a rebuild and
+///   has a crisis in 6 of a million rebuilds.
 /// * Room past the design items; the table never adds buckets.
 /// * Anything against chosen keys, without [`KeyHasher::siphash`].
 ///
@@ -95,15 +102,43 @@ pub struct Multilevel<K, V, S = NoSummary> {
     /// Keys that no level had room for, at most `stash_entries`.
     stash: EntryList<K, V>,
     stash_entries: usize,
-    summary: S,
-    /// The true levels of keys that the summary misnames, by hash.
-    exceptions: BTreeMap<u64, Levels>,
-    /// Whether `exceptions` contains every misnamed key.
-    audited: bool,
+    directory: Directory<S>,
+    deleted: DeletedKeys,
     proposals: Proposals,
     shape: TableShape,
     hasher: KeyHasher,
     counts: TableCounts,
+}
+
+/// The removed keys that keep their slots.
+#[derive(Debug, Clone, Copy)]
+struct DeletedKeys {
+    rule: Removal,
+    /// The number that the next rebuild waits for; `None` if removals free
+    /// their slots.
+    quota: Option<u64>,
+    at: [usize; MAX_CHOICES],
+    /// Rebuilds that removals caused.
+    rebuilds: u64,
+}
+
+impl DeletedKeys {
+    fn new(rule: Removal, items: u64) -> Result<Self> {
+        let quota = rule.quota(items)?;
+        Ok(Self { rule, quota, at: [0; MAX_CHOICES], rebuilds: 0 })
+    }
+
+    fn count(&self) -> usize {
+        self.at.iter().sum()
+    }
+
+    fn at_mut(&mut self, level: u32) -> &mut usize {
+        &mut self.at[level as usize % MAX_CHOICES]
+    }
+
+    fn exceed_quota(&self) -> bool {
+        self.quota.is_some_and(|quota| self.count() as u64 > quota)
+    }
 }
 
 /// `(), ()`: the types of a table are inferred from
@@ -138,6 +173,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         shape: TableShape,
         summary: S,
         stash_entries: usize,
+        removal: Removal,
         hasher: KeyHasher,
     ) -> Result<Self> {
         let buckets = shape.levels().iter().sum();
@@ -145,9 +181,8 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
             buckets: Buckets::new(buckets, shape.bucket_entries())?,
             stash: EntryList::EMPTY,
             stash_entries,
-            summary,
-            exceptions: BTreeMap::new(),
-            audited: true,
+            directory: Directory::new(summary),
+            deleted: DeletedKeys::new(removal, shape.items())?,
             proposals: Proposals::new(Scheme::Multilevel, shape.levels()),
             shape,
             hasher,
@@ -182,7 +217,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     #[must_use]
     pub fn summary(&self) -> &S {
-        &self.summary
+        &self.directory.summary
     }
 
     /// The hasher of the keys.
@@ -256,9 +291,8 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     pub fn clear(&mut self) {
         self.buckets.take().for_each(drop);
         self.stash = EntryList::EMPTY;
-        self.summary.clear();
-        self.exceptions = BTreeMap::new();
-        self.audited = true;
+        self.directory.clear();
+        self.deleted.at = [0; MAX_CHOICES];
         self.counts = TableCounts::default();
     }
 }

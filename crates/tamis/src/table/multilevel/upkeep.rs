@@ -1,12 +1,12 @@
 //! Maintenance: audits, refreshed summaries, rebuilt tables.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Multilevel;
 use crate::error::{Error, Result};
 use crate::key::{Key, KeyHasher};
+use crate::placement::MAX_CHOICES;
 use crate::summary::{Levels, Summary};
 use crate::table::place::TableCounts;
 use crate::table::{in_reinsertion_order, reinsertion_rank};
@@ -23,25 +23,8 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         })
     }
 
-    /// Whether the summary names another level than the true one.
-    fn is_misnamed(&self, hash: u64, level: u32) -> bool {
-        let named = self.summary.locate(hash).level;
-        named.is_some_and(|named| named != level)
-    }
-
-    /// Records an exception after a key was placed in `level`, if the summary
-    /// misnames it or if its hash already is an exception.
-    pub(super) fn note_exception(&mut self, hash: u64, level: u32) {
-        if self.is_misnamed(hash, level) || self.exceptions.contains_key(&hash)
-        {
-            self.record_exception(hash);
-        }
-    }
-
-    /// Records the levels that hold keys with this hash, or deletes the
-    /// exception if none does. The levels are a set, because keys with equal
-    /// hashes may be in several, and are read from the buckets, because the
-    /// previous record may be out of date.
+    /// Records the levels of the keys with this hash, read from the buckets,
+    /// because the previous record may be out of date.
     pub(super) fn record_exception(&mut self, hash: u64) {
         let mut levels = Levels::NONE;
         for level in 0..self.proposals.choices() {
@@ -50,10 +33,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
                 levels = levels.with(level);
             }
         }
-        match levels.is_empty() {
-            true => self.exceptions.remove(&hash),
-            false => self.exceptions.insert(hash, levels),
-        };
+        self.directory.record(hash, levels);
     }
 
     /// Records the true level of every key that the summary misnames; returns
@@ -84,14 +64,14 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     pub fn audit(&mut self) -> u64 {
         let misnamed: Vec<u64> = self
             .placed()
-            .filter(|&(hash, level)| self.is_misnamed(hash, level))
+            .filter(|&(hash, level)| self.directory.is_misnamed(hash, level))
             .map(|(hash, _)| hash)
             .collect();
-        self.exceptions = BTreeMap::new();
+        self.directory.clear_exceptions();
         for &hash in &misnamed {
             self.record_exception(hash);
         }
-        self.audited = true;
+        self.directory.audited = true;
         misnamed.len() as u64
     }
 
@@ -116,17 +96,17 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     pub fn refresh(&mut self) -> u64 {
         let placed: Vec<(u64, u32)> = self.placed().collect();
-        self.summary.clear();
+        self.directory.summary.clear();
         for (hash, level) in placed {
-            self.summary.insert(hash, level);
+            self.directory.summary.insert(hash, level);
         }
         self.audit()
     }
 
     /// Removes and reinserts all keys, with another hasher if one is given,
-    /// so that keys move up into the entries that removals freed. The result
-    /// depends on the keys alone, not on their history. Then
-    /// [audits](Self::audit) the table.
+    /// so that keys move up into the entries that removals freed, and slots of
+    /// lazily deleted keys are free again. The result depends on the keys
+    /// alone, not on their history. Then [audits](Self::audit) the table.
     ///
     /// Entries take twice their memory while this runs.
     ///
@@ -153,8 +133,8 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         let entries: Vec<(K, V)> =
             self.buckets.take().chain(self.stash.take()).collect();
         self.hasher = hasher;
-        self.summary.clear();
-        self.exceptions = BTreeMap::new();
+        self.directory.clear();
+        self.deleted.at = [0; MAX_CHOICES];
         self.counts = TableCounts::default();
         for (hash, entry) in in_reinsertion_order(&hasher, entries) {
             // All keys are distinct: no search for an equal one.
@@ -163,6 +143,23 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         }
         self.audit();
         Ok(())
+    }
+
+    /// Rebuilds the table for a removal. After a failure the next attempt is
+    /// due after as many deleted keys again, instead of at every removal.
+    pub(super) fn rebuild_after_removals(&mut self) {
+        let quota = self.deleted.rule.quota(self.shape.items());
+        let quota = quota.ok().flatten();
+        match self.rebuild(None) {
+            Ok(()) => {
+                self.deleted.rebuilds += 1;
+                self.deleted.quota = quota;
+            }
+            Err(_) => {
+                let deleted = self.deleted.count() as u64;
+                self.deleted.quota = quota.map(|quota| deleted + quota);
+            }
+        }
     }
 
     /// Simulates a rebuild on bucket loads alone: keys taken out could not be
