@@ -383,6 +383,10 @@ pub(crate) fn wrap(text: &str, column: usize, indent: usize) -> String {
 pub(crate) struct LoadChart {
     /// Number of blocks with `i` keys, at index `i`.
     load_histogram: Vec<u64>,
+    /// Slots that the blocks are cut for.
+    slots: u64,
+    #[serde(skip)]
+    entries: u64,
     #[serde(skip)]
     saturated: u64,
     #[serde(skip)]
@@ -393,6 +397,8 @@ impl From<&LoadHistogram> for LoadChart {
     fn from(loads: &LoadHistogram) -> Self {
         Self {
             load_histogram: loads.blocks().to_vec(),
+            slots: loads.slots(),
+            entries: loads.items(),
             saturated: loads.saturated(),
             mean: loads.mean(),
         }
@@ -410,8 +416,9 @@ impl LoadChart {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "\nblocks by number of keys, {:.2} on average",
-            self.mean
+            "\nblocks by number of keys, {:.2} on average{}",
+            self.mean,
+            self.free_slots()
         )?;
         let mut bars = self.bins();
         if self.saturated > 0 {
@@ -424,6 +431,20 @@ impl LoadChart {
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+
+    /// Slots that removals freed and no key has taken since, as text.
+    fn free_slots(&self) -> String {
+        let free = self.slots - self.entries.min(self.slots);
+        match free {
+            0 => String::new(),
+            _ => format!(
+                "; {} slots, {} of them free ({:.1} % of the keys)",
+                count(self.slots),
+                count(free),
+                100.0 * free as f64 / self.entries.max(1) as f64
+            ),
+        }
     }
 
     /// Ranges of equal width from the smallest load to the largest, with
@@ -537,8 +558,13 @@ mod tests {
             for first in [0, 1, 40] {
                 let mut load_histogram = vec![0; first];
                 load_histogram.extend((1..=len).rev());
-                let loads =
-                    LoadChart { load_histogram, saturated: 0, mean: 0.0 };
+                let loads = LoadChart {
+                    load_histogram,
+                    slots: 0,
+                    entries: 0,
+                    saturated: 0,
+                    mean: 0.0,
+                };
                 let bins = loads.bins();
                 assert!(bins.len() <= MAX_BARS, "{len} {first}");
                 let all: u64 = bins.iter().map(|(_, blocks)| blocks).sum();

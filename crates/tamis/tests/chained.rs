@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use support::{Colliding, Keyed, keys};
 use tamis::table::{Chained, ChainedBuilder, ChainedStats};
-use tamis::{KeyHasher, Scheme};
+use tamis::{Error, KeyHasher, Scheme};
 use tamis_theory::variance;
 
 #[derive(Debug, Clone)]
@@ -133,6 +133,11 @@ proptest! {
         }
         if let Some((threshold, admission)) = given {
             builder = builder.threshold(threshold).admission(admission);
+            // More keys per bucket of a tiny level than the theory takes.
+            if let Err(error) = builder.design() {
+                prop_assert!(matches!(error, Error::Infeasible(_)));
+                return Ok(());
+            }
         }
         follow::<u16>(&builder, &ops);
         follow::<Colliding>(&builder, &ops);

@@ -333,6 +333,8 @@ fn churn_costs_the_documented_rates() {
         let mut churn = Churn::new(4096, 39, leaving);
         let fresh = churn.filter.stats().expected_fpr;
         assert!(fresh < 0.001017, "{fresh}");
+        let line = tamis_theory::tinyset::Block::new(512, 64).removable();
+        let mut replaced = 0.0;
         for (more, rate) in [(50, 0.001857), (50, 0.002263)] {
             churn.replace(more);
             churn.assert_holds_all();
@@ -340,6 +342,13 @@ fn churn_costs_the_documented_rates() {
             let expected = churn.filter.stats().expected_fpr;
             assert_close(expected, rate, 0.03, &what);
             assert_measured(&churn.filter, 4_000_000, &what);
+            // The slots that removals freed, as in Fig. 15.
+            replaced += more as f64 / 100.0;
+            let used = tamis_theory::tinyset::churned(line, 39.0, replaced);
+            let loads = tamis::inspect::loads(&churn.filter);
+            let freed = loads.slots() as f64 / loads.items() as f64 - 1.0;
+            let expected = used.unwrap().freed_slots;
+            assert_close(freed, expected, 0.07, &format!("{what}: slots"));
         }
         // Fewer blocks, so a larger tolerance.
         let mut churn = Churn::new(1024, 39, leaving);

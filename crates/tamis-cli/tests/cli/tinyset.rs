@@ -585,6 +585,23 @@ fn histogram(info: &Value) -> Vec<u64> {
     counts.iter().map(|count| count.as_u64().unwrap()).collect()
 }
 
+/// Removals free slots, which `info` shows beside the keys.
+#[test]
+fn info_shows_the_slots_that_removals_freed() {
+    let dir = TestDir::new();
+    dir.write("keys", lines(1, 20_000));
+    dir.write("half", lines(1, 10_000));
+    dir.run("build keys -o f --kind tinyset --fpr 0.001 --removable")
+        .success();
+    assert_eq!(dir.info("f")["slots"], dir.info("f")["items"]);
+    assert!(!dir.run("info f").text().contains("free"));
+    dir.run("remove f half").done();
+    let info = dir.info("f");
+    let items = info["items"].as_u64().unwrap();
+    assert_eq!(info["slots"].as_u64().unwrap(), items + 10_000);
+    assert!(dir.run("info f").text().contains("10,000 of them free"));
+}
+
 #[test]
 fn info_counts_every_block_and_every_key() {
     let dir = TestDir::new();

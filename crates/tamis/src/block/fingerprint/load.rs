@@ -394,6 +394,8 @@ pub(crate) enum BlockLoad {
     Holding {
         /// Entries.
         slots: u32,
+        /// Slots the block is cut for.
+        capacity: u32,
         /// Bits of the shortest fingerprints.
         base: u32,
         union: Union,
@@ -413,7 +415,8 @@ impl BlockLoad {
         };
         let (union, stuck) = (outline.union(), outline.stuck());
         let Outline { slots, cut, spilled_from, .. } = outline;
-        Self::Holding { slots, base: cut.base, union, stuck, spilled_from }
+        let Cut { capacity, base, .. } = cut;
+        Self::Holding { slots, capacity, base, union, stuck, spilled_from }
     }
 
     /// The false-positive rate of the block.

@@ -28,6 +28,7 @@ pub struct LoadHistogram {
     saturated: u64,
     stuck: u64,
     items: u64,
+    slots: u64,
     /// Of them in the second level.
     second: u64,
     expected_fpr: f64,
@@ -90,6 +91,27 @@ impl LoadHistogram {
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items
+    }
+
+    /// Slots that the blocks are cut for, in blocks that are not saturated. In
+    /// a filter with [`removable`](crate::Builder::removable) keys they exceed
+    /// the [`items`](Self::items) by the slots that removals freed: the
+    /// fingerprints stay as short as they were, until new keys take the slots
+    /// or the filter is built again.
+    ///
+    /// ```
+    /// use tamis::{TinySet, inspect};
+    /// let builder = TinySet::builder().items(400).fpr(0.01).removable();
+    /// let mut filter = builder.build_from(0..400u32)?;
+    /// assert_eq!(inspect::loads(&filter).slots(), 400);
+    /// (0..100u32).for_each(|key| assert!(filter.remove(&key).is_ok()));
+    /// let loads = inspect::loads(&filter);
+    /// assert_eq!((loads.items(), loads.slots()), (300, 400));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.slots
     }
 
     /// Keys per block (r) that is not saturated.
@@ -195,6 +217,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
         let bytes = |block| &self.blocks()[geometry.place(block)];
         let mut blocks = vec![0];
         let (mut saturated, mut stuck, mut items) = (0, 0, [0; 2]);
+        let mut all_slots = 0;
         let mut pools = Pools::default();
         // Of the blocks of the first level, and of chains in the second.
         let (mut rates, mut shares, mut moved) = (0.0, 0.0, 0);
@@ -207,6 +230,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             }
             let BlockLoad::Holding {
                 slots,
+                capacity,
                 base,
                 union,
                 stuck: groups,
@@ -217,6 +241,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
                 continue;
             };
             stuck += u64::from(groups);
+            all_slots += u64::from(capacity);
             let level = usize::from(second);
             pools.add(level, (base, spilled_from), slots, union);
             let slots = slots as usize;
@@ -238,6 +263,7 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             saturated,
             stuck,
             items: items[0] + items[1],
+            slots: all_slots,
             second: items[1],
             expected_fpr: (rates / first + shares / all_chains).min(1.0),
             reads_miss: 1.0 + moved as f64 / all_chains,

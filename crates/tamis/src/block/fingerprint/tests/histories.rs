@@ -307,7 +307,14 @@ impl Beside {
 /// The count without taking apart, and what follows from it.
 fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
     let summary = BlockLoad::of(shape, bytes);
-    let BlockLoad::Holding { slots, base, union, stuck, spilled_from } =
+    let BlockLoad::Holding {
+        slots,
+        capacity,
+        base,
+        union,
+        stuck,
+        spilled_from,
+    } =
         summary
     else {
         assert_eq!(*state, DecodedBlock::Saturated);
@@ -318,6 +325,7 @@ fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
         panic!("a saturated block is said to hold {slots}");
     };
     assert_eq!(slots as usize, contents.entries.len());
+    assert_eq!(capacity, contents.capacity);
     assert_eq!(base, shape.cut(contents.capacity).base);
     for chain in 0..shape.block.chains {
         assert_eq!(contents.has_spilled(chain), chain >= spilled_from);
