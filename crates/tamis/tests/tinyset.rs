@@ -345,7 +345,7 @@ fn churn_costs_the_documented_rates() {
             // The slots that removals freed, as in Fig. 15.
             replaced += more as f64 / 100.0;
             let used = tamis_theory::tinyset::churned(line, 39.0, replaced);
-            let loads = tamis::inspect::loads(&churn.filter);
+            let loads = tamis::inspect::Inspector::new(&churn.filter).loads();
             let freed = loads.slots() as f64 / loads.items() as f64 - 1.0;
             let expected = used.unwrap().freed_slots;
             assert_close(freed, expected, 0.07, &format!("{what}: slots"));

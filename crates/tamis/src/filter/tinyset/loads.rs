@@ -100,12 +100,12 @@ impl LoadHistogram {
     /// or the filter is built again.
     ///
     /// ```
-    /// use tamis::{TinySet, inspect};
+    /// use tamis::{TinySet, inspect::Inspector};
     /// let builder = TinySet::builder().items(400).fpr(0.01).removable();
     /// let mut filter = builder.build_from(0..400u32)?;
-    /// assert_eq!(inspect::loads(&filter).slots(), 400);
+    /// assert_eq!(Inspector::new(&filter).loads().slots(), 400);
     /// (0..100u32).for_each(|key| assert!(filter.remove(&key).is_ok()));
-    /// let loads = inspect::loads(&filter);
+    /// let loads = Inspector::new(&filter).loads();
     /// assert_eq!((loads.items(), loads.slots()), (300, 400));
     /// # Ok::<(), tamis::Error>(())
     /// ```
