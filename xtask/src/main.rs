@@ -139,9 +139,9 @@ fn slow() -> Result {
     step("slow tests");
     Cargo::new(
         "test --release -p tamis --features slow-tests \
-         --test statistics --test balanced --test tinyset \
+         --test statistics --test balanced --test tinyset --test on_disk \
          -- --nocapture hundreds_of_millions a_million_blocks \
-         a_hundred_million",
+         a_hundred_million a_million_present",
     )
     .run()?;
     Cargo::new(

@@ -26,6 +26,7 @@
 //! | the same for fingerprints in one block, or in two levels | [`tinyset`] |
 //! | memory that no filter can do without | [`limit`] |
 //! | the best balance of keys with a reads per key | [`bound`] |
+//! | the same for hash functions with different distributions | [`mixture`] |
 //! | thresholds and levels that reach it | [`single`], [`sequential`], [`multilevel`] |
 //! | false-positive rate and reads of a balanced filter | [`balanced`] |
 //! | search for the best balanced filter | [`tune`] |
@@ -75,6 +76,7 @@ pub mod dynamics;
 mod error;
 pub mod limit;
 mod load;
+pub mod mixture;
 pub mod multilevel;
 mod ode;
 pub mod plan;

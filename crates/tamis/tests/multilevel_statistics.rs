@@ -407,7 +407,11 @@ fn lazy_removal_fills_the_levels_as_predicted() {
         }
         assert_eq!(replaced.crises, 0);
         for (seen, predicted) in seen.iter().zip(predicted.level_slots) {
-            assert_mean(seen, predicted, &format!("{levels:?}"));
+            match predicted * trials as f64 > 10.0 {
+                true => assert_mean(seen, predicted, &format!("{levels:?}")),
+                // Hardly a key: their number is Poisson.
+                false => assert!(seen.iter().sum::<u64>() < 30),
+            }
         }
     }
 }

@@ -74,6 +74,22 @@ fn assert_fields(report: &Value, fields: &str) {
     assert_eq!(got, want);
 }
 
+/// The two rules of removal on the table of the documents.
+#[test]
+fn lazy_deletion_keeps_crises_rare() {
+    let table = "crisis --items 100000 \
+                 --levels 190000,65000,25000,15000,3000,2000 --churn";
+    let quarter = json(&format!("{table} --quota 0.25"));
+    let crisis = number(&quarter["crisis_per_rebuild"]);
+    assert!((crisis - 6.2e-6).abs() < 0.1e-6, "{crisis}");
+    assert!((number(&quarter["crises_per_turnover"]) - 12.65).abs() < 0.01);
+    let lazy = number(&quarter["lazy_crises_per_turnover"]);
+    assert!((lazy / (4.0 * crisis) - 1.0).abs() < 1e-3, "{lazy}");
+    let half = json(&format!("{table} --quota 0.5"));
+    let crisis = number(&half["crisis_per_rebuild"]);
+    assert!((crisis - 0.034).abs() < 0.001, "{crisis}");
+}
+
 #[test]
 fn bounds_match_theorem_1() {
     let (mut rows, mut infinite) = (0, 0);

@@ -13,6 +13,8 @@ mod chained;
 mod directory;
 mod entry_list;
 mod multilevel;
+#[cfg(all(feature = "std", unix))]
+mod on_disk;
 mod place;
 
 pub use chained::{Chained, ChainedBuilder, ChainedDesign, ChainedStats};
@@ -20,6 +22,8 @@ pub use multilevel::{
     Lookup, Multilevel, MultilevelBuilder, MultilevelDesign, MultilevelStats,
     Removal, TableFull,
 };
+#[cfg(all(feature = "std", unix))]
+pub use on_disk::{IoCounts, OnDisk};
 
 use alloc::vec::Vec;
 

@@ -93,26 +93,28 @@ impl<K, V> Buckets<K, V> {
         taken.take_while(|slot| !slot.is_free()).filter_map(Slot::entry)
     }
 
-    /// The slot of a key in a bucket.
+    /// The slot of a key in a bucket; an entry rather than a deleted key, of
+    /// which the bucket may have both.
     #[inline]
     pub(super) fn find(
         &self,
         bucket: usize,
         is_key: impl Fn(&K) -> bool,
     ) -> Option<Found> {
+        let mut deleted = None;
         for (at, slot) in self.slots(bucket).iter().enumerate() {
             match slot {
                 Slot::Entry((key, _)) if is_key(key) => {
                     return Some(Found::Entry(at));
                 }
                 Slot::Deleted(key) if is_key(key) => {
-                    return Some(Found::Deleted(at));
+                    deleted = Some(Found::Deleted(at));
                 }
-                Slot::Free => return None,
+                Slot::Free => break,
                 _ => {}
             }
         }
-        None
+        deleted
     }
 
     /// Whether a bucket has a free slot, by its bit.

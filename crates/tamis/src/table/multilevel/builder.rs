@@ -260,6 +260,12 @@ impl MultilevelBuilder {
         Self { hasher, ..self }
     }
 
+    /// The hasher that the table will have.
+    #[cfg(all(feature = "std", unix))]
+    pub(in crate::table) fn hasher_of_keys(&self) -> KeyHasher {
+        self.hasher
+    }
+
     /// The shape of the table.
     ///
     /// # Errors

@@ -132,6 +132,14 @@ impl DeletedKeys {
         self.at.iter().sum()
     }
 
+    /// No deleted keys, and the quota for `items` keys, also after a rebuild
+    /// that failed.
+    fn clear(&mut self, items: u64) {
+        self.at = [0; MAX_CHOICES];
+        // `new` accepted the rule.
+        self.quota = self.rule.quota(items).ok().flatten();
+    }
+
     fn at_mut(&mut self, level: u32) -> &mut usize {
         &mut self.at[level as usize % MAX_CHOICES]
     }
@@ -292,7 +300,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         self.buckets.take().for_each(drop);
         self.stash = EntryList::EMPTY;
         self.directory.clear();
-        self.deleted.at = [0; MAX_CHOICES];
+        self.deleted.clear(self.shape.items());
         self.counts = TableCounts::default();
     }
 }

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use super::Multilevel;
 use crate::error::{Error, Result};
 use crate::key::{Key, KeyHasher};
-use crate::placement::MAX_CHOICES;
 use crate::summary::{Levels, Summary};
 use crate::table::place::TableCounts;
 use crate::table::{in_reinsertion_order, reinsertion_rank};
@@ -134,7 +133,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
             self.buckets.take().chain(self.stash.take()).collect();
         self.hasher = hasher;
         self.directory.clear();
-        self.deleted.at = [0; MAX_CHOICES];
+        self.deleted.clear(self.shape.items());
         self.counts = TableCounts::default();
         for (hash, entry) in in_reinsertion_order(&hasher, entries) {
             // All keys are distinct: no search for an equal one.
@@ -148,17 +147,10 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// Rebuilds the table for a removal. After a failure the next attempt is
     /// due after as many deleted keys again, instead of at every removal.
     pub(super) fn rebuild_after_removals(&mut self) {
-        let quota = self.deleted.rule.quota(self.shape.items());
-        let quota = quota.ok().flatten();
+        let count = self.deleted.count() as u64;
         match self.rebuild(None) {
-            Ok(()) => {
-                self.deleted.rebuilds += 1;
-                self.deleted.quota = quota;
-            }
-            Err(_) => {
-                let deleted = self.deleted.count() as u64;
-                self.deleted.quota = quota.map(|quota| deleted + quota);
-            }
+            Ok(()) => self.deleted.rebuilds += 1,
+            Err(_) => self.deleted.quota = Some(2 * count),
         }
     }
 
