@@ -12,7 +12,7 @@ use tamis::summary::{
     Deletion, FilterStack, FilterStackBuilder, Interpolation, LevelFilter,
     NoSummary, Summary, SummaryBuilder, TypeFilter,
 };
-use tamis::table::{Multilevel, MultilevelBuilder, Removal};
+use tamis::table::{Multilevel, MultilevelBuilder, RemovalRule};
 use tamis::{Error, KeyHasher};
 
 #[derive(Debug, Clone)]
@@ -235,8 +235,8 @@ proptest! {
             .levels(&levels)
             .bucket_entries(bucket_entries)
             .removal(match lazy {
-                Some(share) => Removal::Lazy { share },
-                None => Removal::Immediate,
+                Some(share) => RemovalRule::Lazy { share },
+                None => RemovalRule::Immediate,
             });
         let deletion = match counting {
             true => Deletion::Counting,

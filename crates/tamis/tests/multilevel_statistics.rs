@@ -10,7 +10,7 @@ use tamis::summary::{
     FilterStack, Interpolation, LevelFilter, Summary, SummaryBuilder,
     TableShape, TypeFilter,
 };
-use tamis::table::{Multilevel, Removal};
+use tamis::table::{Multilevel, RemovalRule};
 use tamis_theory::crisis::{Occupancy, churn, lazy};
 use tamis_theory::summary::{self, Prediction};
 
@@ -322,7 +322,7 @@ fn churn_fills_the_levels_as_predicted() {
     }
 }
 
-const QUARTER: Removal = Removal::Lazy { share: 0.25 };
+const QUARTER: RemovalRule = RemovalRule::Lazy { share: 0.25 };
 
 /// A table whose keys are replaced at random, one at a time.
 struct Replaced {

@@ -20,7 +20,7 @@ mod place;
 pub use chained::{Chained, ChainedBuilder, ChainedDesign, ChainedStats};
 pub use multilevel::{
     Lookup, Multilevel, MultilevelBuilder, MultilevelDesign, MultilevelStats,
-    Removal, TableFull,
+    RemovalRule, TableFull,
 };
 #[cfg(all(feature = "std", unix))]
 pub use on_disk::{IoCounts, OnDisk};

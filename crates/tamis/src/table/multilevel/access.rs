@@ -265,9 +265,9 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// Removes a key and returns its value. Keys of later levels do not move
     /// into the free entry.
     ///
-    /// With [`Removal::Immediate`](super::Removal::Immediate) the entry is free again, and the summary is
+    /// With [`RemovalRule::Immediate`](super::RemovalRule::Immediate) the entry is free again, and the summary is
     /// [refreshed](Self::refresh) if its stale keys exceed their share. With
-    /// [`Removal::Lazy`](super::Removal::Lazy) the key keeps its slot, and the table is
+    /// [`RemovalRule::Lazy`](super::RemovalRule::Lazy) the key keeps its slot, and the table is
     /// [rebuilt](Self::rebuild) if the deleted keys exceed their share.
     ///
     /// ```

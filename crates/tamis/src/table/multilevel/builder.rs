@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tamis_theory::crisis;
 
-use super::{Multilevel, Removal};
+use super::{Multilevel, RemovalRule};
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::MAX_CHOICES;
@@ -34,7 +34,7 @@ pub struct MultilevelBuilder {
     choices: u32,
     bucket_entries: u32,
     stash: usize,
-    removal: Removal,
+    removal: RemovalRule,
     hasher: KeyHasher,
 }
 
@@ -83,15 +83,15 @@ pub struct MultilevelDesign {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub crises_per_turnover: f64,
-    /// Under churn with [`Removal::Lazy`]: the probability that a key finds
+    /// Under churn with [`RemovalRule::Lazy`]: the probability that a key finds
     /// no room between one rebuild and the next; `None` with other rules.
     ///
     /// ```
-    /// use tamis::table::{Multilevel, Removal};
+    /// use tamis::table::{Multilevel, RemovalRule};
     ///
     /// let levels = [190_000, 65_000, 25_000, 15_000, 3000, 2000];
     /// let builder = Multilevel::builder().items(100_000).levels(&levels);
-    /// let design = builder.removal(Removal::Lazy { share: 0.25 }).design()?;
+    /// let design = builder.removal(RemovalRule::Lazy { share: 0.25 }).design()?;
     /// let crisis = design.crisis_per_rebuild.unwrap();
     /// assert!((crisis - 6.2e-6).abs() < 0.1e-6);
     /// assert!(design.crises_per_turnover < 3e-5);
@@ -108,14 +108,14 @@ impl MultilevelBuilder {
             choices: 6,
             bucket_entries: 1,
             stash: 0,
-            removal: Removal::Immediate,
+            removal: RemovalRule::Immediate,
             hasher: KeyHasher::default(),
         }
     }
 
     /// The design items (n). Default: the number of entries, if
     /// [`levels`](Self::levels) are given, less the deleted keys of
-    /// [`Removal::Lazy`]; otherwise required.
+    /// [`RemovalRule::Lazy`]; otherwise required.
     ///
     /// ```
     /// use tamis::table::Multilevel;
@@ -224,13 +224,13 @@ impl MultilevelBuilder {
     }
 
     /// The rule by which keys are removed; default
-    /// [`Removal::Immediate`]. With [`Removal::Lazy`] the crisis budget is
+    /// [`RemovalRule::Immediate`]. With [`RemovalRule::Lazy`] the crisis budget is
     /// that of a rebuild cycle.
     ///
     /// ```
-    /// use tamis::table::{Multilevel, Removal};
+    /// use tamis::table::{Multilevel, RemovalRule};
     /// let builder = Multilevel::builder().items(100);
-    /// let lazy = Removal::Lazy { share: 0.1 };
+    /// let lazy = RemovalRule::Lazy { share: 0.1 };
     /// let mut table = builder.removal(lazy).build()?;
     /// (0..100u32).for_each(|i| assert!(table.insert(i, ()).is_ok()));
     /// (0..10u32).for_each(|i| assert!(table.remove(&i).is_some()));
@@ -241,7 +241,7 @@ impl MultilevelBuilder {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
-    pub fn removal(self, removal: Removal) -> Self {
+    pub fn removal(self, removal: RemovalRule) -> Self {
         Self { removal, ..self }
     }
 
@@ -288,7 +288,7 @@ impl MultilevelBuilder {
             });
             let items = self.items.unwrap_or(match self.removal {
                 // Items and their share of deleted keys fill the table.
-                Removal::Lazy { share } if share > 0.0 => {
+                RemovalRule::Lazy { share } if share > 0.0 => {
                     (entries as f64 / (1.0 + share)) as u64
                 }
                 _ => entries,
@@ -419,9 +419,9 @@ mod tests {
             builder.clone().buckets_per_item(f64::INFINITY),
             builder.clone().crisis_budget(0.0),
             builder.clone().crisis_budget(f64::NAN),
-            builder.clone().removal(Removal::Lazy { share: -0.1 }),
-            builder.clone().removal(Removal::Lazy { share: f64::NAN }),
-            builder.clone().removal(Removal::Lazy { share: 101.0 }),
+            builder.clone().removal(RemovalRule::Lazy { share: -0.1 }),
+            builder.clone().removal(RemovalRule::Lazy { share: f64::NAN }),
+            builder.clone().removal(RemovalRule::Lazy { share: 101.0 }),
             builder.clone().levels(&[]),
             builder.clone().levels(&[4, 0]),
             builder.clone().levels(&[4; 9]),

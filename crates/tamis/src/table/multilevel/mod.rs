@@ -3,14 +3,14 @@
 mod access;
 mod buckets;
 mod builder;
-mod removal;
+mod removal_rule;
 mod stats;
 mod table_full;
 mod upkeep;
 
 pub use access::Lookup;
 pub use builder::{MultilevelBuilder, MultilevelDesign};
-pub use removal::Removal;
+pub use removal_rule::RemovalRule;
 pub use stats::MultilevelStats;
 pub use table_full::TableFull;
 
@@ -67,14 +67,14 @@ use buckets::Buckets;
 ///
 /// **Not guaranteed**:
 ///
-/// * Room under churn with [`Removal::Immediate`], the default, however
+/// * Room under churn with [`RemovalRule::Immediate`], the default, however
 ///   unlikely a full table is for insertions alone. New keys take the entries
 ///   that removals free in the first level, old keys stay in the later levels,
 ///   and those fill up: a table of 10^5 keys with a crisis probability below
 ///   10^-10 reaches about 13 keys without a place in every turnover
 ///   ([`crises_per_turnover`](MultilevelDesign::crises_per_turnover)). Such a
 ///   table needs a stash, and a [`rebuild`](Self::rebuild) when the stash
-///   fills; or [`Removal::Lazy`], which keeps the slots until a rebuild and
+///   fills; or [`RemovalRule::Lazy`], which keeps the slots until a rebuild and
 ///   has a crisis in 6 of a million rebuilds.
 /// * Room past the design items; the table never adds buckets.
 /// * Anything against chosen keys, without [`KeyHasher::siphash`].
@@ -113,7 +113,7 @@ pub struct Multilevel<K, V, S = NoSummary> {
 /// The removed keys that keep their slots.
 #[derive(Debug, Clone, Copy)]
 struct DeletedKeys {
-    rule: Removal,
+    rule: RemovalRule,
     /// The number that the next rebuild waits for; `None` if removals free
     /// their slots.
     quota: Option<u64>,
@@ -123,7 +123,7 @@ struct DeletedKeys {
 }
 
 impl DeletedKeys {
-    fn new(rule: Removal, items: u64) -> Result<Self> {
+    fn new(rule: RemovalRule, items: u64) -> Result<Self> {
         let quota = rule.quota(items)?;
         Ok(Self { rule, quota, at: [0; MAX_CHOICES], rebuilds: 0 })
     }
@@ -181,7 +181,7 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
         shape: TableShape,
         summary: S,
         stash_entries: usize,
-        removal: Removal,
+        removal: RemovalRule,
         hasher: KeyHasher,
     ) -> Result<Self> {
         let buckets = shape.levels().iter().sum();

@@ -33,7 +33,7 @@ pub struct MultilevelStats {
     pub level_items: Vec<usize>,
     /// Lazily deleted keys that keep their slots, in each level.
     pub level_deleted: Vec<usize>,
-    /// Rebuilds by [`Removal::Lazy`](super::Removal::Lazy) since the table
+    /// Rebuilds by [`RemovalRule::Lazy`](super::RemovalRule::Lazy) since the table
     /// was built.
     pub rebuilds: u64,
     /// Keys in the stash.

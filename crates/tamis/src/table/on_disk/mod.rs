@@ -40,7 +40,7 @@ use bucket_file::{BucketFile, Layout};
 /// error. **Not guaranteed**: anything about the records written last if the
 /// machine stops before [`sync`](Self::sync) returns; room under churn, as
 /// removals free their slots at once
-/// ([`Removal::Immediate`](super::Removal::Immediate)); growth. The file is
+/// ([`RemovalRule::Immediate`](super::RemovalRule::Immediate)); growth. The file is
 /// not the format of the filters and may change between releases. `tamis-store`
 /// is a store for records of any length that survives crashes.
 ///

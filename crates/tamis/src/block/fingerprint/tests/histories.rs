@@ -314,8 +314,7 @@ fn check_summary(shape: &Shape, state: &DecodedBlock, bytes: &[u8]) {
         union,
         stuck,
         spilled_from,
-    } =
-        summary
+    } = summary
     else {
         assert_eq!(*state, DecodedBlock::Saturated);
         assert_eq!(summary.rate(shape), 1.0);

@@ -21,13 +21,13 @@ use crate::summary::TableShape;
 /// table a stash if keys are replaced nevertheless.
 ///
 /// ```
-/// use tamis::table::Removal;
-/// assert_eq!("lazy".parse(), Ok(Removal::Lazy { share: 0.25 }));
-/// assert_eq!(Removal::default().name(), "immediate");
+/// use tamis::table::RemovalRule;
+/// assert_eq!("lazy".parse(), Ok(RemovalRule::Lazy { share: 0.25 }));
+/// assert_eq!(RemovalRule::default().name(), "immediate");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
-pub enum Removal {
+pub enum RemovalRule {
     /// A removed key frees its slot at once, and the summary removes it by
     /// its own [`Deletion`](crate::summary::Deletion). New keys take free
     /// slots in the first level while old ones stay in later levels, which
@@ -51,12 +51,12 @@ pub enum Removal {
     },
 }
 
-impl Removal {
+impl RemovalRule {
     /// The name: `immediate` or `lazy`.
     ///
     /// ```
-    /// use tamis::table::Removal;
-    /// assert_eq!(Removal::Lazy { share: 0.5 }.name(), "lazy");
+    /// use tamis::table::RemovalRule;
+    /// assert_eq!(RemovalRule::Lazy { share: 0.5 }.name(), "lazy");
     /// ```
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -88,13 +88,13 @@ impl Removal {
     }
 }
 
-impl fmt::Display for Removal {
+impl fmt::Display for RemovalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Removal {
+impl FromStr for RemovalRule {
     type Err = Error;
 
     /// `immediate`, or `lazy` with a share of a quarter.
