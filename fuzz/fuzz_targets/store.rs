@@ -60,11 +60,7 @@ impl Disk for Memory {
         Ok(())
     }
 
-    fn lock(
-        &self,
-        _: &str,
-        _: LockKind,
-    ) -> io::Result<Option<Box<dyn Lock>>> {
+    fn lock(&self, _: &str, _: LockKind) -> io::Result<Option<Box<dyn Lock>>> {
         Ok(Some(Box::new(NoLock)))
     }
 }

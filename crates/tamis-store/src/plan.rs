@@ -14,6 +14,10 @@ use crate::ram::Ram;
 /// entry, and five bytes of a hash table that is between 7/16 and 7/8 full.
 const ENTRY: f64 = 28.0 + 5.0 / 0.66;
 
+/// Bytes of a filter besides its bits: the header of its file, and half a
+/// block.
+const FILTER: f64 = 192.0 + 32.0;
+
 /// Share of an arena that its entries use: it grows in small steps.
 const ARENA_FILL: f64 = 0.94;
 
@@ -105,9 +109,9 @@ pub fn plan(
     let n = items as f64;
     let pages = (n / records_per_page).ceil();
     let fences = 4.0 * pages;
-    let filters = n * bits / 8.0;
     let data = pages * PAGE as f64;
     let segments = (data / options.segment_bytes as f64).ceil().max(1.0);
+    let filters = n * bits / 8.0 + segments * FILTER;
     // Half a page per segment is lost where its index ends.
     let index_file = fences + filters + segments * PAGE as f64 / 2.0;
     let file = data + index_file + n * large as f64;
@@ -133,7 +137,7 @@ pub fn plan(
         filters: filters as u64,
         reserved,
         buffer: left,
-        bits_per_key: bits + 32.0 / records_per_page,
+        bits_per_key: 8.0 * (fences + filters) / n.max(1.0),
         reads_present: 1.0 + f64::from(u8::from(large > 0)),
         reads_absent,
         buffered_share: buffered / n.max(1.0),

@@ -344,8 +344,10 @@ impl Store {
         Ok(Snapshot::new(Arc::clone(shared), view, limit))
     }
 
-    /// Merges all buffered writes, and moves segments until the data file has
-    /// no free space, as far as readers and snapshots allow.
+    /// Merges all buffered writes, joins small segments, and moves segments
+    /// to free space before them where one fits, until at most 1 % of the data
+    /// file is free. Space that readers and snapshots use stays, and free
+    /// space that is smaller than every segment behind it.
     ///
     /// # Errors
     ///

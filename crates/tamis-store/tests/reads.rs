@@ -35,8 +35,9 @@ fn value(n: u64, turn: u64) -> [u8; 100] {
 }
 
 /// Loads `n` records, overwrites them `turns` times, deletes and inserts an
-/// equal number, and counts.
-fn run(n: u64, turns: u64, options: &Options) -> Result<()> {
+/// equal number, and counts. While it is overwritten, the file may have `most`
+/// times the bytes of its segments.
+fn run(n: u64, turns: u64, most: f64, options: &Options) -> Result<()> {
     let dir = tempfile::tempdir().expect("a directory");
     let plan = plan(n, 16, 100, options)?;
     let store = Store::create(dir.path(), options)?;
@@ -71,11 +72,11 @@ fn run(n: u64, turns: u64, options: &Options) -> Result<()> {
     println!(
         "{per_put:.0} bytes per put, planned {:.0}; file {:.3} of live",
         plan.written_per_put,
-        after.disk.data as f64 / stats.disk.data as f64,
+        after.disk.data as f64 / used,
     );
     assert!((0.85..=1.15).contains(&ratio), "{ratio} of the plan");
-    let churned = after.disk.data as f64 / stats.disk.data as f64;
-    assert!(churned <= 1.30, "{churned} of the compact file");
+    let churned = after.disk.data as f64 / used;
+    assert!(churned <= most, "{churned} of the compact file");
     assert!(after.ram.total() <= after.ram.budget);
 
     // A tenth is deleted, as many keys are new.
@@ -145,7 +146,8 @@ fn one_read_per_present_key() -> Result<()> {
         .segment_bytes(512 << 10)
         .background(false)
         .durability(Durability::None);
-    run(100_000, 1, &options)
+    // Free runs between a score of segments are a larger share.
+    run(100_000, 1, 1.5, &options)
 }
 
 #[test]
@@ -156,5 +158,5 @@ fn one_read_per_present_key_of_ten_million() -> Result<()> {
         .buffer_bytes(48 << 20)
         .absent_reads(0.001)
         .durability(Durability::None);
-    run(10_000_000, 10, &options)
+    run(10_000_000, 10, 1.30, &options)
 }
