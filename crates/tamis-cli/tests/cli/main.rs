@@ -23,6 +23,7 @@ mod rows;
 mod seen;
 mod sizing;
 mod statistics;
+mod store;
 mod support;
 mod tinyset;
 mod writers;

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use tamis_store::Store;
 
-use super::{RamArgs, failure};
+use super::{FilterArgs, RamArgs, failure, plan};
 use crate::failure::{Exit, Result};
-use crate::verb::parse_fpr;
+use crate::verb::parse_items;
+
+/// Length of the records that `--items` assumes.
+const TYPICAL_RECORD: u64 = 116;
 
 /// Create an empty store
 #[derive(clap::Args)]
@@ -18,24 +21,21 @@ pub(super) struct Args {
     #[command(flatten)]
     ram: RamArgs,
 
-    /// Share of lookups of absent keys that read a page, such as 0.01 or 1%:
-    /// fewer take more memory
-    #[arg(long, value_name = "P", value_parser = parse_fpr)]
-    absent_reads: Option<f64>,
+    #[command(flatten)]
+    filter: FilterArgs,
 
-    /// Memory of the filters in bits per key, instead of --absent-reads
-    #[arg(long, value_name = "BITS", conflicts_with = "absent_reads")]
-    ram_bits_per_key: Option<f64>,
+    /// Expected records: refuse memory that is too small for their index
+    #[arg(long, value_name = "N", value_parser = parse_items)]
+    items: Option<u64>,
 }
 
 impl Args {
     pub(super) fn run(&self) -> Result<Exit> {
-        let mut options = self.ram.options();
-        if let Some(share) = self.absent_reads {
-            options = options.absent_reads(share);
-        }
-        if let Some(bits) = self.ram_bits_per_key {
-            options = options.ram_bits_per_key(bits);
+        let options = self.filter.apply(self.ram.options());
+        if let Some(items) = self.items {
+            // The length of the records has little effect on the index.
+            plan::of(items, TYPICAL_RECORD, &options)
+                .map_err(|error| failure(&self.dir, &error))?;
         }
         Store::create(&self.dir, &options)
             .map_err(|error| failure(&self.dir, &error))?;

@@ -4,6 +4,7 @@ mod create;
 mod inspect;
 mod keys;
 mod load;
+mod plan;
 mod read;
 mod records;
 mod write;
@@ -14,6 +15,7 @@ use tamis_store::{Durability, Options, Store};
 
 use crate::failure::{Exit, Failure, Result};
 use crate::keys::parse_bytes;
+use crate::verb::parse_fpr;
 
 /// Keep records (key and value) on disk, one read per lookup
 ///
@@ -23,6 +25,7 @@ use crate::keys::parse_bytes;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  tamis store plan --items 1e8 --record-bytes 120 --ram 1GiB
   tamis store create users --ram 1GiB
   tamis store load users users.tsv.gz             # key TAB value
   tamis store put users alice '{\"age\": 42}'
@@ -47,6 +50,7 @@ enum Verb {
     Stats(inspect::StatsArgs),
     Verify(inspect::VerifyArgs),
     Compact(inspect::CompactArgs),
+    Plan(plan::Args),
 }
 
 impl Args {
@@ -61,6 +65,7 @@ impl Args {
             Verb::Stats(args) => args.run(),
             Verb::Verify(args) => args.run(),
             Verb::Compact(args) => args.run(),
+            Verb::Plan(args) => args.run(),
         }
     }
 }
@@ -93,6 +98,31 @@ impl RamArgs {
     /// Settings for a command, which syncs once at its end.
     fn options(&self) -> Options {
         Options::new().ram(self.ram).durability(Durability::None)
+    }
+}
+
+/// Size of the filters.
+#[derive(clap::Args)]
+struct FilterArgs {
+    /// Share of lookups of absent keys that read a page, such as 0.01 or 1%:
+    /// fewer take more memory [default: 1%]
+    #[arg(long, value_name = "P", value_parser = parse_fpr)]
+    absent_reads: Option<f64>,
+
+    /// Memory of the filters in bits per key, instead of --absent-reads
+    #[arg(long, value_name = "BITS", conflicts_with = "absent_reads")]
+    ram_bits_per_key: Option<f64>,
+}
+
+impl FilterArgs {
+    fn apply(&self, mut options: Options) -> Options {
+        if let Some(share) = self.absent_reads {
+            options = options.absent_reads(share);
+        }
+        if let Some(bits) = self.ram_bits_per_key {
+            options = options.ram_bits_per_key(bits);
+        }
+        options
     }
 }
 
