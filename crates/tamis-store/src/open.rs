@@ -30,7 +30,7 @@ const NEW_DATA: &str = "data.new";
 /// Attempts of a reader to open a store that a writer changes meanwhile.
 const ATTEMPTS: u32 = 20;
 
-/// Creates a store.
+/// Creates a store, which is durable after [`open`].
 pub(crate) fn create(disk: &dyn Disk, options: &Options) -> Result<()> {
     options.check()?;
     let _lock = lock_writer(disk)?;
@@ -73,8 +73,8 @@ pub(crate) fn create(disk: &dyn Disk, options: &Options) -> Result<()> {
     write_all_at(&*data, &body, extent.offset()).map_err(io)?;
     manifest.write_slot(&*data, extent, &body[..len])?;
     data.sync().map_err(io)?;
-    disk.rename(NEW_DATA, DATA).map_err(io)?;
-    disk.sync_dir().map_err(io)
+    // The directory is synced when the store is opened, with its second log.
+    disk.rename(NEW_DATA, DATA).map_err(io)
 }
 
 /// Opens a store for reading and writing.
@@ -153,6 +153,13 @@ fn load(
     write: bool,
 ) -> Result<Shared> {
     let (manifest, body) = Manifest::read(&*data)?;
+    if write {
+        // A writer that was killed may have left the manifest and the names
+        // of logs in the page cache alone. Logs and extents are freed because
+        // of the manifest, and later logs continue these.
+        data.sync().map_err(|e| Error::io("sync", DATA, e))?;
+        disk.sync_dir().map_err(|e| Error::io("sync", ".", e))?;
+    }
     let hash = KeyHash::new(manifest.hash_seed);
     let ram = Ram::new(options, manifest.segment_bytes);
     let mut used = vec![body];

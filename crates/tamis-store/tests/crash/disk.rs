@@ -170,6 +170,16 @@ impl SimDisk {
         state.locks.clear();
     }
 
+    /// Goes on after a crash that ended only the program: the system still
+    /// has all changes, synced or not.
+    pub(crate) fn restart_program(&self) {
+        let state = &mut *self.state();
+        state.crash_at = None;
+        state.crashed = false;
+        state.fault = None;
+        state.locks.clear();
+    }
+
     /// Inverts a random bit of a random file that is not empty.
     pub(crate) fn flip_bit(&self) {
         let state = &mut *self.state();

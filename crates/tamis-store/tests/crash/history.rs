@@ -306,10 +306,13 @@ impl History {
         }
     }
 
-    /// Turns the power off and on.
+    /// Turns the power off and on, or ends the program and starts it again.
     pub(crate) fn restart(&mut self) {
         self.store = None;
-        self.disk.restart();
+        match self.rng.u8(..4) {
+            0 => self.disk.restart_program(),
+            _ => self.disk.restart(),
+        }
     }
 
     pub(crate) fn reopen_and_check(&mut self) {
