@@ -152,6 +152,11 @@ fn slow() -> Result {
     Cargo::new("test --release -p tamis-cli --test cli -- --ignored").run()?;
     Cargo::new("test --release -p tamis-lab --test experiments -- --ignored")
         .run()?;
+    Cargo::new(
+        "test --release -p tamis-store --tests -- --ignored --nocapture \
+         --skip write_golden_files",
+    )
+    .run()?;
     arch::arch(&[])?;
     // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();
