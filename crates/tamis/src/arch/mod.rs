@@ -80,6 +80,16 @@ pub(crate) fn dispatch<W: WithToken<Scalar>>(work: W) -> W::Output {
     work.run(Scalar)
 }
 
+/// The same number, hidden from the optimiser: values that depend on it are
+/// computed behind the branches in front of it.
+#[inline(always)]
+pub(crate) fn opaque(number: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return x86::opaque(number);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    number
+}
+
 /// The cache a line is prefetched into.
 pub(crate) trait Hint: Copy {
     /// Prefetches the cache line that holds `bytes[offset]`. An offset

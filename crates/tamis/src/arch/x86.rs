@@ -1,5 +1,8 @@
 //! The levels of x86-64 above its baseline.
-#![expect(unsafe_code, reason = "target features and prefetch hints")]
+#![expect(
+    unsafe_code,
+    reason = "target features, prefetch hints, an optimisation barrier"
+)]
 
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -189,6 +192,20 @@ impl Token for Avx512 {
         // that `run` is compiled with.
         unsafe { run(self, work) }
     }
+}
+
+/// See [`super::opaque`].
+#[inline(always)]
+pub(super) fn opaque(mut number: u64) -> u64 {
+    // SAFETY: the assembly has no instruction.
+    unsafe {
+        core::arch::asm!(
+            "/* {0} */",
+            inout(reg) number,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    number
 }
 
 /// Prefetches into the first-level cache if `NEAR`, else into the second.

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::bit_filter::{BitFilter, Layout, by_size};
 use super::envelope::Envelope;
-use crate::arch::{Hint, L2};
+use crate::arch::{Hint, L2, opaque};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe};
 use crate::dispatch::pipeline::{
@@ -69,7 +69,7 @@ where
     fn contains<B: Backend>(
         backend: B,
         filter: &BitFilter<L, D>,
-        hash: u64,
+        mut hash: u64,
     ) -> bool {
         let layout = filter.layout;
         for part in 0..layout.parts() {
@@ -83,6 +83,11 @@ where
             };
             if !probe.covered::<_, GROUPS>(backend, block) {
                 return false;
+            }
+            if !L::IS_SINGLE {
+                // A part computed before the test of the one in front of it
+                // would need registers that must be saved first.
+                hash = opaque(hash);
             }
         }
         true
