@@ -51,5 +51,5 @@ pub extern "C" fn len() -> usize {
 /// Address of the file.
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> *const u8 {
-    BYTES.with_borrow(|bytes| bytes.as_ptr())
+    BYTES.with_borrow(Vec::as_ptr)
 }
