@@ -126,10 +126,24 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Fast
         let (tell, skip) = match (insertion, present) {
             (InsertOutcome::NeedsDecoding, _) => {
                 assert_eq!(stored, before);
-                (
-                    (InsertOutcome::NeedsDecoding, before),
-                    (InsertOutcome::NeedsDecoding, before),
-                )
+                let same = (InsertOutcome::NeedsDecoding, before);
+                assert_eq!(insert(RepeatPolicy::StoreAndReport), same);
+                // Long chains are decoded only where repeats are stored.
+                return match insert(RepeatPolicy::Skip) {
+                    (InsertOutcome::New, stored) => {
+                        assert!(!present);
+                        *block = stored;
+                        InsertOutcome::New
+                    }
+                    (InsertOutcome::Repeated, left) => {
+                        assert!(present && left == before);
+                        InsertOutcome::NeedsDecoding
+                    }
+                    skip => {
+                        assert_eq!(skip, same);
+                        InsertOutcome::NeedsDecoding
+                    }
+                };
             }
             (InsertOutcome::New, false) => {
                 ((InsertOutcome::New, stored), (InsertOutcome::New, stored))

@@ -319,7 +319,8 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             return Self::insert_first(block, cut, chain, fraction);
         }
         let key = Self::key(chain, fraction);
-        let (decode, old, start, verdict) = if let Some(chains) =
+        // A chain of `STUCK` entries can have a stuck group: it is decoded.
+        let (flag, old, start, verdict) = if let Some(chains) =
             self.find(token, block, index, Self::WORD)
         {
             // The start of the chain, or the slot where it would start.
@@ -329,6 +330,10 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             let marks = token.deposit(marks, chains.starts);
             let present = index >> chain & 1;
             let span = span_of(marks) & present.wrapping_neg();
+            if repeats != RepeatPolicy::Skip && span >> (STUCK - 1) & span != 0
+            {
+                return InsertOutcome::NeedsDecoding;
+            }
             let verdict = match repeats {
                 RepeatPolicy::Store => Some(Verdict::Absent),
                 _ => self.lookup_in_span::<T, true>(
@@ -340,25 +345,24 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
                 None => token.call_outlined(LookupWide(self, block, key)),
             };
             let start = marks.trailing_zeros() - padding;
-            let long = span >> (STUCK - 1) & span != 0;
-            let decode = chains.flag || chains.worn || long;
-            (decode, chains.capacity, start, verdict)
+            (chains.flag || chains.worn, chains.capacity, start, verdict)
         } else if let Some(wide) = self.find_wide(token, block, index, chain) {
+            let span = wide.span;
+            if repeats != RepeatPolicy::Skip && span >> (STUCK - 1) & span != 0
+            {
+                return InsertOutcome::NeedsDecoding;
+            }
             let verdict = match repeats {
                 RepeatPolicy::Store => Verdict::Absent,
                 _ => token.call_outlined(LookupWide(self, block, key)),
             };
-            let long = wide.span >> (STUCK - 1) & wide.span != 0;
-            let decode = wide.flag || wide.worn || long;
-            (decode, wide.capacity, wide.start, verdict)
+            (wide.flag || wide.worn, wide.capacity, wide.start, verdict)
         } else {
             return InsertOutcome::NeedsDecoding;
         };
         let capacity = old + 1;
-        // Blocks with free slots, blocks that spill chains, and chains that can
-        // have a stuck group.
-        if decode || capacity > self.tables.most && !self.is_headless(capacity)
-        {
+        // Blocks with free slots and blocks that spill chains are decoded.
+        if flag || capacity > self.tables.most && !self.is_headless(capacity) {
             return InsertOutcome::NeedsDecoding;
         }
         let outcome = match verdict {
