@@ -319,7 +319,8 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             return Self::insert_first(block, cut, chain, fraction);
         }
         let key = Self::key(chain, fraction);
-        // A chain of `STUCK` entries can have a stuck group: it is decoded.
+        // A chain of `STUCK` entries can have a stuck group: it is decoded. An
+        // absent chain has the marks of the next one.
         let (flag, old, start, verdict) = if let Some(chains) =
             self.find(token, block, index, Self::WORD)
         {
@@ -330,8 +331,9 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             let marks = token.deposit(marks, chains.starts);
             let present = index >> chain & 1;
             let span = span_of(marks) & present.wrapping_neg();
-            if repeats != RepeatPolicy::Skip && span >> (STUCK - 1) & span != 0
-            {
+            let start = marks.trailing_zeros();
+            let long = marks.wrapping_shr(start) >= 1 << STUCK;
+            if repeats != RepeatPolicy::Skip && long {
                 return InsertOutcome::NeedsDecoding;
             }
             let verdict = match repeats {
@@ -344,7 +346,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
                 Some(verdict) => verdict,
                 None => token.call_outlined(LookupWide(self, block, key)),
             };
-            let start = marks.trailing_zeros() - padding;
+            let start = start - padding;
             (chains.flag || chains.worn, chains.capacity, start, verdict)
         } else if let Some(wide) = self.find_wide(token, block, index, chain) {
             let span = wide.span;
