@@ -111,3 +111,8 @@ pub use snapshot::{IntoIter, Iter, Snapshot};
 pub use stats::{DiskStats, IoStats, RamStats, Stats};
 pub use store::Store;
 pub use verify::Verified;
+
+/// Runs the example of docs/store.md as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/store.md")]
+struct Page;
