@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{self, Engine, Key, Memory, Result};
 
 /// Length of the values.
-pub const VALUE: usize = 100;
+pub(crate) const VALUE: usize = 100;
 
 /// Writes between two syncs.
 const BATCH: usize = 1000;
@@ -21,7 +21,7 @@ const MANY: usize = 64;
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize,
 )]
-pub enum Job {
+pub(crate) enum Job {
     /// All records, with one sync at the end.
     Load,
     Hit,
@@ -34,37 +34,37 @@ pub enum Job {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Work {
-    pub job: Job,
-    pub items: u64,
-    pub operations: u64,
-    pub round: u64,
+pub(crate) struct Work {
+    pub(crate) job: Job,
+    pub(crate) items: u64,
+    pub(crate) operations: u64,
+    pub(crate) round: u64,
 }
 
 /// Result of a measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Figures {
-    pub operations: u64,
-    pub seconds: f64,
+pub(crate) struct Figures {
+    pub(crate) operations: u64,
+    pub(crate) seconds: f64,
     /// Of all threads, the work that was put off included.
-    pub cpu_seconds: f64,
+    pub(crate) cpu_seconds: f64,
     /// Per operation; per batch for writes and groups.
-    pub p50: f64,
-    pub p99: f64,
-    pub longest: f64,
-    pub read_calls: u64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) longest: f64,
+    pub(crate) read_calls: u64,
     /// Bytes that read calls returned.
-    pub read_chars: u64,
+    pub(crate) read_chars: u64,
     /// Bytes that came from the disk.
-    pub disk_bytes: u64,
+    pub(crate) disk_bytes: u64,
     /// Bytes that write calls passed on.
-    pub write_chars: u64,
-    pub peak_memory: u64,
-    pub files: u64,
+    pub(crate) write_chars: u64,
+    pub(crate) peak_memory: u64,
+    pub(crate) files: u64,
 }
 
 /// The key of record `i`.
-pub fn key(i: u64) -> Key {
+pub(crate) fn key(i: u64) -> Key {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&mix(i).to_be_bytes());
     key[8..].copy_from_slice(&mix(!i).to_be_bytes());
@@ -72,7 +72,7 @@ pub fn key(i: u64) -> Key {
 }
 
 /// The value of a version of record `i`: bytes that do not compress.
-pub fn value(i: u64, version: u64) -> Vec<u8> {
+pub(crate) fn value(i: u64, version: u64) -> Vec<u8> {
     let mut rng = Rng::with_seed(mix(i ^ (version << 40)));
     let mut value = vec![0; VALUE];
     rng.fill(&mut value);
@@ -87,7 +87,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-pub fn run(
+pub(crate) fn run(
     name: &str,
     dir: &Path,
     memory: Memory,

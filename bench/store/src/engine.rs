@@ -3,22 +3,22 @@
 use std::error::Error;
 use std::path::Path;
 
-pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// A key: 16 bytes.
-pub type Key = [u8; 16];
+pub(crate) type Key = [u8; 16];
 
 /// Memory that an engine may use.
 #[derive(Debug, Clone, Copy)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Write buffer or memtable.
-    pub buffer: u64,
+    pub(crate) buffer: u64,
     /// Cache of blocks or pages, where the engine has its own.
-    pub cache: u64,
+    pub(crate) cache: u64,
 }
 
 /// Names of the engines, ours first.
-pub const ENGINES: &[&str] = &[
+pub(crate) const ENGINES: &[&str] = &[
     "tamis",
     "tamis-direct",
     "redb",
@@ -29,7 +29,7 @@ pub const ENGINES: &[&str] = &[
 ];
 
 /// An open store.
-pub trait Engine {
+pub(crate) trait Engine {
     /// Reads a value, and calls `check` with it.
     fn get(&self, key: &Key, check: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
@@ -56,7 +56,7 @@ pub trait Engine {
     fn settle(&mut self) -> Result<()>;
 }
 
-pub fn open(
+pub(crate) fn open(
     name: &str,
     dir: &Path,
     memory: Memory,
@@ -274,7 +274,7 @@ impl Engine for Fjall {
 struct Lmdb {
     env: heed::Env,
     db: heed::Database<heed::types::Bytes, heed::types::Bytes>,
-    read: Option<heed::RoTxn<'static>>,
+    read: Option<heed::RoTxn<'static, heed::WithTls>>,
 }
 
 impl Lmdb {

@@ -11,35 +11,35 @@ use crate::engine::{ENGINES, Result};
 use crate::report;
 
 #[derive(Args)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Records, of 16 + 100 bytes
     #[arg(long, default_value_t = 10_000_000)]
-    pub items: u64,
+    pub(crate) items: u64,
 
     /// Rounds, of which the median counts
     #[arg(long, default_value_t = 3)]
-    pub rounds: u64,
+    pub(crate) rounds: u64,
 
     /// A tenth of the records and one round
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// Only these engines, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub engines: Vec<String>,
+    pub(crate) engines: Vec<String>,
 
     /// Directory for the stores, on the disk to measure
     #[arg(long, default_value = "target/bench-store")]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
 
     /// Write the tables into docs/store.md
     #[arg(long)]
-    pub write_docs: bool,
+    pub(crate) write_docs: bool,
 }
 
 /// Memory of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Room {
+pub(crate) enum Room {
     /// All files fit the page cache.
     Cached,
     /// The page cache and the process have a quarter of the records' bytes.
@@ -47,10 +47,10 @@ pub enum Room {
 }
 
 /// All figures of one engine in one measurement, a round each.
-pub type Results = BTreeMap<(String, Room, u8), Vec<Figures>>;
+pub(crate) type Results = BTreeMap<(String, Room, u8), Vec<Figures>>;
 
 /// Measurements in the order in which they run.
-pub const JOBS: [(Room, Job); 10] = [
+pub(crate) const JOBS: [(Room, Job); 10] = [
     (Room::Cached, Job::Load),
     (Room::Cached, Job::Hit),
     (Room::Cached, Job::Miss),
@@ -65,15 +65,15 @@ pub const JOBS: [(Room, Job); 10] = [
 
 /// Sizes that follow from the settings.
 #[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    pub items: u64,
-    pub rounds: u64,
+pub(crate) struct Sizes {
+    pub(crate) items: u64,
+    pub(crate) rounds: u64,
     /// Bytes of keys and values.
-    pub raw: u64,
+    pub(crate) raw: u64,
     /// Write buffer: 2.5 % of the data.
-    pub buffer: u64,
+    pub(crate) buffer: u64,
     /// Memory of a limited measurement.
-    pub limit: u64,
+    pub(crate) limit: u64,
 }
 
 impl Sizes {
@@ -102,7 +102,7 @@ impl Sizes {
     }
 }
 
-pub fn run(settings: &Settings) -> Result<()> {
+pub(crate) fn run(settings: &Settings) -> Result<()> {
     let sizes = Sizes::new(settings);
     let engines: Vec<String> = match settings.engines.is_empty() {
         true => ENGINES.iter().map(|&name| name.into()).collect(),
@@ -165,6 +165,11 @@ fn measure(
         Room::Cached => 4 * sizes.raw,
         Room::Limited => sizes.raw / 20,
     };
+    // A load may use the memory that a store has for its buffer.
+    let buffer = match job {
+        Job::Load => sizes.buffer.max(sizes.raw / 10),
+        _ => sizes.buffer,
+    };
     let job_name = format!("{job:?}").to_lowercase();
     let program = std::env::current_exe()?;
     let mut command = match group {
@@ -197,7 +202,7 @@ fn measure(
             "--round",
             &tag.to_string(),
             "--buffer",
-            &sizes.buffer.to_string(),
+            &buffer.to_string(),
             "--cache",
             &cache.to_string(),
         ])

@@ -70,7 +70,7 @@ const GOALS: &[Goal] = &[
     at_most((Room::Cached, Job::Overwrite), WRITTEN, 3.0, LSM),
 ];
 
-pub fn print(
+pub(crate) fn print(
     engines: &[String],
     sizes: Sizes,
     results: &Results,
@@ -132,7 +132,9 @@ fn table(
         (_, Job::Load) => "Bulk load",
         (Room::Cached, Job::Hit) => "Hits, data in the page cache",
         (Room::Cached, Job::Miss) => "Misses, data in the page cache",
-        (Room::Cached, Job::Many) => "64 hits at a time, data in the page cache",
+        (Room::Cached, Job::Many) => {
+            "64 hits at a time, data in the page cache"
+        }
         (Room::Limited, Job::Hit) => "Hits, memory limited",
         (Room::Limited, Job::Miss) => "Misses, memory limited",
         (Room::Limited, Job::Many) => "64 hits at a time, memory limited",
