@@ -7,7 +7,7 @@ use crate::options::{MAX_KEY, MAX_VALUE};
 /// Longest value stored with its key; longer ones have extents of their own.
 pub(crate) const MAX_INLINE: usize = 65_536;
 
-/// What a record says of its key.
+/// State of a key that a record stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The value follows.

@@ -13,7 +13,7 @@ use crate::manifest::{DATA, Manifest, SegmentEntry};
 use crate::view::View;
 
 impl Shared {
-    /// Makes the newest view durable and frees what it no longer names. The
+    /// Makes the newest view durable and frees extents that it no longer names. The
     /// caller holds `merging`.
     pub(crate) fn commit(&self) -> Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };

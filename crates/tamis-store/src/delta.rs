@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every snapshot reads what was newest when it was taken.
+        /// Every snapshot reads the versions that were newest when it was taken.
         #[test]
         fn versions_are_kept_for_snapshots(
             ops in prop::collection::vec((0..12u8, 0..40usize, 0..9u8), 1..400)

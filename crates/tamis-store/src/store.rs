@@ -451,7 +451,7 @@ impl Drop for Store {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // `flush` reports errors; the log has what was durable.
+        // `flush` reports errors; the log has all durable writes.
         let _ = self.shared.sync_log(u64::MAX);
     }
 }

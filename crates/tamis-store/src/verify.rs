@@ -10,7 +10,7 @@ use crate::merge::{Merged, Step};
 use crate::page::Place;
 use crate::segment::SegmentReader;
 
-/// Result of [`Store::verify`](crate::Store::verify): what was checked.
+/// Result of [`Store::verify`](crate::Store::verify): counts of the parts checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Verified {

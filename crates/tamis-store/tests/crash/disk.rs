@@ -1,4 +1,4 @@
-//! A simulated disk: what is not synced may be lost, reordered or torn.
+//! A simulated disk: unsynced changes may be lost, reordered or torn.
 //!
 //! Each file has durable bytes and a list of changes since its last sync; the
 //! folder has durable names and a list of changes since its last sync. A
@@ -160,7 +160,7 @@ impl SimDisk {
         self.state().syncs.seen.clone()
     }
 
-    /// Turns the power off and on: keeps a random part of what is not synced.
+    /// Turns the power off and on: keeps a random part of the unsynced changes.
     pub(crate) fn restart(&self) {
         let state = &mut *self.state();
         state.keep_some();
@@ -203,7 +203,7 @@ impl SimDisk {
 }
 
 impl State {
-    /// Counts an operation and reports what it is to do.
+    /// Counts an operation and returns its outcome.
     fn begin(&mut self, change: bool, space: bool) -> io::Result<Outcome> {
         if self.crashed {
             return Err(io::Error::other("the simulated disk has crashed"));

@@ -1,5 +1,5 @@
-//! The store on a simulated disk that crashes, fails and loses what is not
-//! synced.
+//! The store on a simulated disk that crashes, fails and loses unsynced
+//! changes.
 //!
 //! Run one seed again with `TAMIS_CRASH_SEED=N cargo test -p tamis-store
 //! --test crash`.
