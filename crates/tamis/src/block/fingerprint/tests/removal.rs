@@ -172,3 +172,42 @@ fn slots_left_empty_are_those_of_the_paper() {
         assert_eq!(churn.found(false), churn.stored.len());
     }
 }
+
+/// A stuck group whose entries differ in the extra bit, in a block that then
+/// gets wider fingerprints.
+#[test]
+fn stuck_groups_are_not_divided() {
+    const CHAIN: u32 = 0;
+    // They agree in six bits.
+    let (first, second) = (0, 1 << 57);
+    let others: Vec<_> = (1..45).map(|chain| (chain, 0)).collect();
+    let mut state = DecodedBlock::Holding(Contents::default());
+    let copies = |fraction| [(CHAIN, fraction); 10];
+    let keys = others.iter().copied().chain(copies(first));
+    for (chain, fraction) in keys.chain(copies(second)) {
+        if !state.refuses(&ELASTIC, chain, fraction) {
+            state = state.insert(&ELASTIC, Entry::new(chain, fraction));
+        }
+    }
+    // From the end, so that no entry moves to a slot with a bit it lacks.
+    for &(chain, fraction) in others.iter().rev() {
+        let removal = state.remove(&ELASTIC, chain, fraction);
+        assert_eq!(removal, Removal::Removed);
+    }
+    let DecodedBlock::Holding(contents) = &state else { unreachable!() };
+    assert_eq!(contents.entries.len(), 16);
+    assert_eq!(ELASTIC.cut(contents.capacity).base, 6);
+    let longer = contents.entries.iter().filter(|entry| entry.known > 6);
+    assert_eq!(longer.count(), 16);
+
+    let empty = DecodedBlock::Holding(Contents::default());
+    let [left, _] = state.clone().split(&ELASTIC, false);
+    let folded = state.fold(empty, &ELASTIC, false);
+    for (mut state, second) in [(left, second << 1), (folded, second >> 1)] {
+        for _ in 0..9 {
+            let removal = state.remove(&ELASTIC, CHAIN, second);
+            assert_eq!(removal, Removal::Stuck);
+        }
+        assert_ne!(state.count(&ELASTIC, CHAIN, second), Some(0), "lost");
+    }
+}
