@@ -117,21 +117,21 @@ fn given_parameters_are_those_of_the_file() {
     dir.run(
         "build keys -o f --kind balanced --bits-per-key 24 --probes 12 \
          --level-shares 4,2,1 --threshold 20 --admission 0.5 \
-         --list-share 0.01",
+         --list-share 0.03",
     )
     .success();
     let info = dir.info("f");
     assert_eq!(info["probes"], 12);
     assert_eq!(info["threshold"], 20);
     assert_eq!(info["admission"], 0.5);
-    assert_eq!(info["level_blocks"], serde_json::json!([161, 80, 40]));
-    assert_eq!(info["list_capacity"], 60);
+    assert_eq!(info["level_blocks"], serde_json::json!([161, 81, 40]));
+    assert_eq!(info["list_capacity"], 180);
     dir.write("more", lines(2, 6_000));
     dir.run("add f more").done();
     dir.run("query -v f keys more").no_match();
     dir.run("verify f").success();
-    assert_eq!(dir.info("f")["list_capacity"], 60);
-    // The list is full: 60 hashes of 8 bytes behind the blocks.
+    assert_eq!(dir.info("f")["list_capacity"], 180);
+    // The list is full: 180 hashes of 8 bytes behind the blocks.
     assert_eq!(
         dir.read("f").len() as u64,
         dir.info("f")["bytes"].as_u64().unwrap()

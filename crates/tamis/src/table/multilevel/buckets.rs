@@ -167,10 +167,12 @@ impl<K, V> Buckets<K, V> {
     /// Marks an entry as deleted: its key keeps the slot.
     pub(super) fn delete(&mut self, bucket: usize, at: usize) -> Option<V> {
         let slot = self.slots_mut(bucket).get_mut(at)?;
-        let (key, value) =
-            core::mem::replace(slot, Slot::Free).into_entry()?;
-        *slot = Slot::Deleted(key);
-        Some(value)
+        let (left, value) = match core::mem::replace(slot, Slot::Free) {
+            Slot::Entry((key, value)) => (Slot::Deleted(key), Some(value)),
+            other => (other, None),
+        };
+        *slot = left;
+        value
     }
 
     /// Makes a deleted key an entry again.

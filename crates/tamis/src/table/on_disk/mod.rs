@@ -103,7 +103,7 @@ impl<S: Summary> OnDisk<S> {
     /// use tamis::table::{Multilevel, OnDisk};
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
-    /// let builder = Multilevel::builder().items(9);
+    /// let builder = Multilevel::builder().levels(&[20, 10]);
     /// let summary = Interpolation::builder();
     /// assert!(OnDisk::create(&path, (8, 0), &builder, &summary).is_ok());
     /// assert!(OnDisk::create(&path, (8, 0), &builder, &summary).is_err());
@@ -136,7 +136,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// drop(table);
@@ -262,7 +262,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// assert_eq!(table.audit()?, 0);
@@ -281,7 +281,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// assert_eq!(table.len(), 1);
@@ -299,7 +299,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// assert!(table.is_empty());
     /// # Ok::<(), tamis::Error>(())
@@ -316,7 +316,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// assert_eq!(table.shape().items(), 9);
     /// # Ok::<(), tamis::Error>(())
@@ -333,7 +333,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// assert!(table.summary().bits() > 0);
     /// # Ok::<(), tamis::Error>(())
@@ -350,7 +350,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// let io = table.io();
@@ -375,7 +375,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.sync()?;
     /// # Ok::<(), tamis::Error>(())
@@ -434,7 +434,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// assert_eq!(table.get(b"ab")?, Some(b"c".to_vec()));
@@ -467,7 +467,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// assert!(table.insert(b"ab", b"c")?);
     /// assert!(!table.insert(b"ab", b"d")?);
@@ -528,7 +528,7 @@ impl<S: Summary> OnDisk<S> {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("table");
     /// let (builder, summary) =
-    ///     (Multilevel::builder().items(9), Interpolation::builder());
+    ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let mut table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
     /// table.insert(b"ab", b"c")?;
     /// assert!(table.remove(b"ab")? && !table.remove(b"ab")?);
