@@ -1,6 +1,6 @@
 //! The planner page of `tamis explore`.
 //!
-//! The same functions answer in the browser, where [`export`] calls them as
+//! The same functions answer in the browser, where `export` calls them as
 //! WebAssembly, and in tests. Their answers are JSON: the designs have the
 //! fields of `tamis plan --json`.
 //!

@@ -1,7 +1,7 @@
 //! Memory that no filter of a family can do without.
 //!
 //! [`any`] bounds every filter, [`growing`] those that take keys one by one,
-//! and [`line`] those that keep each key in one block of a cache line. The
+//! and [`line()`] those that keep each key in one block of a cache line. The
 //! last two think of a filter as a multiset of fingerprints, written in as
 //! few bits as its number of states allows; no code of that density is known
 //! that a lookup could search quickly.
@@ -74,7 +74,7 @@ pub fn line(block_bits: u32, bits_per_key: f64) -> Result<Prediction> {
     Ok(prediction(bits_per_key, &load, &rates(bits, load.max())))
 }
 
-/// Least memory at which [`line`] reaches a rate.
+/// Least memory at which [`line()`] reaches a rate.
 ///
 /// ```
 /// let p = tamis_theory::limit::line_for_fpr(512, 0.01)?;

@@ -27,7 +27,7 @@ use crate::verb::parse_fpr;
 Examples:
   tamis store plan --items 1e8 --record-bytes 120 --ram 1GiB
   tamis store create users --ram 1GiB
-  tamis store load users users.tsv.gz             # key TAB value
+  tamis store load users users.tsv.gz --ram 1GiB  # key TAB value
   tamis store put users alice '{\"age\": 42}'
   tamis store get users alice bob
   cut -f1 log.tsv | tamis store get users -
