@@ -1,13 +1,16 @@
 //! When merging and syncing happen: in a thread of the store, or in writers.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::core::{Shared, lock};
 use crate::error::{Error, Result};
 use crate::options::Durability;
+
+/// Most bytes of a batch in memory: offsets in a buffer have 32 bits.
+const MAX_BATCH: u64 = 1 << 30;
 
 /// Time after which waiting threads look again.
 const TICK: Duration = Duration::from_millis(20);
@@ -25,7 +28,9 @@ impl Shared {
     /// Merges and syncs until the store is dropped.
     fn run(&self) {
         let tick = match self.settings.durability {
-            Durability::Interval(interval) => interval,
+            Durability::Interval(interval) => {
+                interval.max(Duration::from_millis(1))
+            }
             _ => Duration::from_secs(1),
         };
         loop {
@@ -44,18 +49,27 @@ impl Shared {
         }
     }
 
-    /// One merge if it is due, and a sync if it is due.
+    /// A sync if it is due, also where merging fails, and one merge if it is
+    /// due.
     fn tick(&self) -> Result<()> {
-        let merging = lock(&self.merging);
-        if self.needs_merge() {
-            self.merge_one()?;
-            self.room.notify();
-            self.commit_if_due()?;
-        } else {
-            self.release()?;
+        let synced = self.sync_if_due();
+        // A compaction merges for a long time; syncs go on meanwhile.
+        let merged = match self.merging.try_lock() {
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Ok(_merging) => self.merge_tick(),
+            Err(TryLockError::Poisoned(_merging)) => self.merge_tick(),
+        };
+        merged.and(synced).and(self.sync_if_due())
+    }
+
+    /// One merge if it is due. The caller holds `merging`.
+    fn merge_tick(&self) -> Result<()> {
+        if !self.needs_merge() {
+            return self.release();
         }
-        drop(merging);
-        self.sync_if_due()
+        self.merge_one()?;
+        self.room.notify();
+        self.commit_if_due()
     }
 
     /// Syncs the log if the interval of the durability has passed.
@@ -86,12 +100,9 @@ impl Shared {
             let needed = self.ram.reserved() + least;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
-        if needed > limit / 2 {
-            return Err(Error::TooLong {
-                what: "batch",
-                len: needed,
-                max: limit / 2,
-            });
+        let max = (limit / 2).min(MAX_BATCH);
+        if needed > max {
+            return Err(Error::TooLong { what: "batch", len: needed, max });
         }
         while !self.ram.has_room(needed) {
             self.check_poison()?;
@@ -110,6 +121,8 @@ impl Shared {
             if let Some(error) = &*lock(&self.failed) {
                 return Err(error.again());
             }
+            // The batch may need more than the fifth that merging keeps free.
+            self.full.store(true, Ordering::Relaxed);
             self.work.notify();
             self.room.wait(TICK, || self.ram.has_room(needed));
         }
@@ -132,7 +145,8 @@ impl Shared {
         }
         // The write is in the log: an error here is reported by a later
         // write that finds no room, or by a flush.
-        let _ = self.merge_if_due().and_then(|()| self.sync_if_due());
+        let merged = self.merge_if_due();
+        let _ = merged.and(self.sync_if_due());
         Ok(())
     }
 

@@ -45,7 +45,10 @@ impl Shared {
     fn join_one(&self) -> Result<bool> {
         let view = self.view.load_full();
         let slots = view.slots().len();
-        let small = (0..slots).find(|&at| self.joined(&view, at).len() > 1);
+        let Some(writer) = &self.writer else { return Ok(false) };
+        let last = lock(writer).next - 1;
+        let small =
+            (0..slots).find(|&at| self.joined(&view, at, last).len() > 1);
         let Some(position) = small.map(|at| view.slots()[at].low) else {
             return Ok(false);
         };

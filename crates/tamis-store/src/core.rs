@@ -545,7 +545,13 @@ impl Shared {
             number,
             self.settings.log_seed,
             writer.next,
-        )?;
+        )
+        .inspect_err(|error| {
+            // The file may be durable, and would contradict later frames.
+            if matches!(error, Error::Io { operation: log::SYNC, .. }) {
+                self.poisoned.store(true, Ordering::Release);
+            }
+        })?;
         writer.older_bytes += writer.log.len();
         writer.log = log;
         writer.logs.push((number, writer.next));

@@ -97,6 +97,18 @@ impl Extents {
         }
     }
 
+    /// Takes all free runs, and the pages up to `end`.
+    pub(crate) fn take_all(&mut self, end: u64) -> Vec<Extent> {
+        let mut taken: Vec<_> = self.runs().collect();
+        self.free.clear();
+        if end > self.end {
+            let (start, pages) = (self.end, end - self.end);
+            taken.push(Extent { start, pages });
+            self.end = end;
+        }
+        taken
+    }
+
     /// Page after the last one in use: the file may end there.
     pub(crate) fn end(&self) -> u64 {
         self.end

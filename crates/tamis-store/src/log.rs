@@ -26,6 +26,9 @@ const FRAME: usize = 40;
 /// Frames begin at multiples of this.
 const ALIGN: usize = 8;
 
+/// Operation of an error after which the content of the files is unknown.
+pub(crate) const SYNC: &str = "sync";
+
 /// Bytes of frames that are collected before a write, where no sync is due.
 pub(crate) const BUFFER: usize = 64 << 10;
 
@@ -80,13 +83,17 @@ impl Writer {
         header[24..32].copy_from_slice(&first.to_le_bytes());
         let sum = checksum(&header[..56], seed);
         header[56..].copy_from_slice(&sum.to_le_bytes());
-        let made = write_all_at(&*file, &header, 0)
-            .and_then(|()| file.sync())
-            .and_then(|()| disk.sync_dir());
+        let written = write_all_at(&*file, &header, 0)
+            .map_err(|error| Error::io("create", &name, error));
+        let made = written.and_then(|()| {
+            file.sync()
+                .and_then(|()| disk.sync_dir())
+                .map_err(|error| Error::io(SYNC, &name, error))
+        });
         if let Err(error) = made {
             // The next attempt creates the same name.
             let _ = disk.remove(&name);
-            return Err(Error::io("create", &name, error));
+            return Err(error);
         }
         let buffer = Vec::with_capacity(BUFFER);
         Ok(Self { file, name, number, seed, position: HEADER, buffer })

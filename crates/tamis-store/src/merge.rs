@@ -67,11 +67,12 @@ impl Shared {
             let writer = lock(writer);
             let view = self.view.load();
             let at = view.find(position);
+            let last = writer.next - 1;
             let inputs = self
-                .joined(&view, at)
+                .joined(&view, at, last)
                 .map(|at| {
                     let slot = Arc::clone(&view.slots()[at]);
-                    let (delta, merged) = slot.freeze(writer.next - 1);
+                    let (delta, merged) = slot.freeze(last);
                     Input { slot, delta, merged }
                 })
                 .collect::<Vec<_>>();
@@ -123,11 +124,15 @@ impl Shared {
         self.ram.segment_bytes() * 7 / 5
     }
 
-    /// The slots that are merged together with slot `at`.
+    /// The slots that are merged together with slot `at`, when `last` is the
+    /// sequence number of the last write. Joined slots are complete up to the
+    /// same write: neither has writes of a merge that failed, nor, during a
+    /// replay, merged writes that are yet to be replayed.
     pub(crate) fn joined(
         &self,
         view: &View,
         at: usize,
+        last: u64,
     ) -> std::ops::Range<usize> {
         let slots = view.slots();
         let slot = &slots[at];
@@ -148,6 +153,7 @@ impl Shared {
         let joins = slots.get(range.clone()).is_some_and(|pair| {
             let (a, b) = (size(&pair[0]), size(&pair[1]));
             pair.iter().all(|other| other.depth == slot.depth)
+                && pair.iter().all(|s| s.merged <= last && !s.has_frozen())
                 && a.0 + b.0 < self.split_bytes() / 3
                 && a.1 + b.1 < self.ram.max_records() / 2
         });

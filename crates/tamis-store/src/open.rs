@@ -201,6 +201,16 @@ fn load(
             })
         }
     };
+    let mut space = Space::new(extents, manifest.generation, body);
+    if write {
+        let unread = disk
+            .lock(READERS_LOCK, LockKind::Exclusive)
+            .map_err(|e| Error::io("lock", READERS_LOCK, e))?;
+        if unread.is_none() {
+            let len = data.len().map_err(|e| Error::io("measure", DATA, e))?;
+            space.hold_free(len.div_ceil(PAGE));
+        }
+    }
     let lookups = match options.direct {
         false => Arc::clone(&data),
         true => open_data(&*disk, Mode::ReadDirect)?,
@@ -224,7 +234,7 @@ fn load(
         view,
         ram,
         writer,
-        space: Space::new(extents, manifest.generation, body),
+        space,
         durable: logs.next - 1,
         lock,
         read_threads: options.read_threads,

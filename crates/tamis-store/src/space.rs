@@ -66,6 +66,13 @@ impl Space {
         }
     }
 
+    /// Keeps all free pages of a file of `end` pages until no process reads:
+    /// readers may have opened an older manifest.
+    pub(crate) fn hold_free(&mut self, end: u64) {
+        let extents = self.extents.take_all(end);
+        self.read.push(Retired { pins: Vec::new(), extents });
+    }
+
     /// Pages that a commit would let be released.
     pub(crate) fn retired_pages(&self) -> u64 {
         self.retired.iter().map(Retired::pages).sum()

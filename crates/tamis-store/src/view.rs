@@ -181,12 +181,20 @@ impl Slot {
         });
     }
 
+    /// Whether a merge that failed has left its writes.
+    pub(crate) fn has_frozen(&self) -> bool {
+        let buffer = self.buffer();
+        buffer.frozen.as_ref().is_some_and(|(delta, _)| !delta.is_empty())
+    }
+
     /// Moves the writes, all up to sequence number `last`, to where a merge
     /// takes them from. Those of a merge that failed are taken first.
     pub(crate) fn freeze(&self, last: u64) -> (Arc<Delta>, u64) {
         self.change(|buffer| {
             if let Some((delta, merged)) = &buffer.frozen {
-                return (Arc::clone(delta), *merged);
+                if !delta.is_empty() {
+                    return (Arc::clone(delta), *merged);
+                }
             }
             let delta = Arc::new(std::mem::take(&mut buffer.active));
             buffer.frozen = Some((Arc::clone(&delta), last));

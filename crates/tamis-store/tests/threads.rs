@@ -200,3 +200,57 @@ fn one_writer_and_readers_beside_it() -> Result<()> {
     assert_eq!(reader.iter()?.count(), 2000);
     Ok(())
 }
+
+/// Another process may read while one writer ends and the next begins.
+#[test]
+fn a_reader_keeps_its_records_when_the_writer_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let options =
+        Options::new().ram(8 << 20).segment_bytes(64 << 10).background(false);
+    let write = |store: &Store, version: u8| {
+        for i in 0..5000u32 {
+            store.put(i.to_le_bytes(), [version; 100]).unwrap();
+        }
+        store.compact().unwrap();
+    };
+    let store = Store::create(dir.path(), &options).unwrap();
+    write(&store, 0);
+    let reader = Store::open_read_only(dir.path(), &options).unwrap();
+    write(&store, 1);
+    store.close().unwrap();
+    for version in 2..5 {
+        let store = Store::open(dir.path(), &options).unwrap();
+        write(&store, version);
+        store.close().unwrap();
+    }
+    for i in 0..5000u32 {
+        let value = reader.get(i.to_le_bytes()).unwrap();
+        assert_eq!(value.as_deref(), Some(&[0; 100][..]));
+    }
+    drop(reader);
+    let store = Store::open(dir.path(), &options).unwrap();
+    store.verify().unwrap();
+    assert_eq!(store.get(7u32.to_le_bytes()).unwrap(), Some(vec![4; 100]));
+}
+
+/// A batch of a third of the buffer finds room although merging keeps only a
+/// fifth free.
+#[test]
+fn large_batches_find_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new()
+        .ram(8 << 20)
+        .segment_bytes(64 << 10)
+        .durability(Durability::None);
+    let store = Store::create(dir.path(), &options).unwrap();
+    let limit = store.stats().unwrap().ram.buffer_limit as usize;
+    let records = limit / 3 / 1100;
+    for round in 0..12u32 {
+        let mut batch = tamis_store::Batch::new();
+        for i in 0..records as u32 {
+            batch.put((round << 16 | i).to_le_bytes(), [1; 1000]).unwrap();
+        }
+        store.write_batch(&batch).unwrap();
+    }
+    assert!(store.contains((11u32 << 16).to_le_bytes()).unwrap());
+}
