@@ -318,7 +318,7 @@ impl<S: Summary> OnDisk<S> {
     /// let (builder, summary) =
     ///     (Multilevel::builder().levels(&[20, 10]), Interpolation::builder());
     /// let table = OnDisk::create(&path, (2, 1), &builder, &summary)?;
-    /// assert_eq!(table.shape().items(), 9);
+    /// assert_eq!(table.shape().items(), 30);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn shape(&self) -> &TableShape {
