@@ -95,7 +95,7 @@ fn fill(most: Option<u64>) -> Result<()> {
     assert!(stats.ram.total() <= stats.ram.budget);
     drop(store);
 
-    // Opening replays what was not merged within the same budget.
+    // Opening replays unmerged writes within the same budget.
     let base = LIVE.load(Relaxed);
     PEAK.store(base, Relaxed);
     let store = Store::open(dir.path(), &options)?;

@@ -68,7 +68,7 @@ struct State {
 /// Places of the product that sync.
 #[derive(Debug, Default)]
 struct Syncs {
-    /// Whether syncs are told apart by their place.
+    /// True if syncs are distinguished by their place.
     watched: bool,
     /// The place whose syncs do nothing.
     ignored: Option<String>,
