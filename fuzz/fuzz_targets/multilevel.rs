@@ -93,6 +93,7 @@ fuzz_target!(|history: History| {
     let levels: Vec<u64> =
         history.levels.iter().take(9).map(|&level| level.into()).collect();
     let builder = Multilevel::builder()
+        .hasher(KeyHasher::default())
         .levels(&levels)
         .bucket_entries(history.bucket_entries.into())
         .stash(history.stash.into());

@@ -157,7 +157,8 @@ where
 }
 
 fn contenders(items: u64) -> Result<Vec<Contender>> {
-    let builder = Multilevel::builder().items(items);
+    let builder =
+        Multilevel::builder().hasher(KeyHasher::default()).items(items);
     let mut map = hashbrown::HashMap::with_capacity(items as usize);
     map.extend((0..items).map(|number| (key(number), number)));
     let strings = Interpolation::builder();
@@ -363,7 +364,7 @@ tables in turn.
 * hashbrown {version}, with its own hash function.
 
 Keys and values are 64-bit integers, looked up one after the other. The tables
-are built by `Multilevel::builder().items(n)` with each summary's default
+are built by `Multilevel::builder().items(n)` with XXH3 and each summary's default
 settings, and audited after filling. Every sum of values is compared with the
 expected one.
 

@@ -31,9 +31,13 @@ pub enum Error {
         /// Size of the failed allocation.
         bytes: u64,
     },
-    /// No level of a table has room for a key, and neither has its stash.
-    /// Rebuild the table with another seed, or build one with more buckets,
-    /// more levels or a stash.
+    /// No bucket of a table has room for a key, and neither has its stash or
+    /// list. Rebuild the table with another seed, or build one with more
+    /// buckets, more levels or a stash. In a table with fewer keys than its
+    /// design items it is unlikely, unless the hasher is not keyed and the
+    /// keys were chosen to collide: use [`KeyHasher::random`].
+    ///
+    /// [`KeyHasher::random`]: crate::KeyHasher::random
     TableFull,
     /// Every block of a balanced filter refuses the key, and the overflow list
     /// is full. Build the filter with a longer list or for more keys, or
@@ -188,9 +192,12 @@ impl fmt::Display for Error {
             Self::Allocation { bytes } => {
                 write!(f, "cannot allocate {bytes} bytes")
             }
-            Self::TableFull => {
-                f.write_str("no level of the table has room for the key")
-            }
+            Self::TableFull => f.write_str(
+                "no bucket of the table has room for the key, nor its \
+                     stash or list; below its design items this is unlikely, \
+                     unless the hasher is not keyed and the keys were chosen \
+                     to collide",
+            ),
             Self::ListFull { capacity } => write!(
                 f,
                 "the overflow list of {capacity} keys is full, and no block \

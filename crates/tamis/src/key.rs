@@ -86,15 +86,59 @@ impl KeyHasher {
     }
 
     /// SipHash-1-3 with a 128-bit key; the low 64 bits are the first key
-    /// word of the SipHash paper.
+    /// word of the SipHash paper. The key is a secret:
+    /// [`random`](Self::random) draws one.
     ///
     /// ```
-    /// let hasher = tamis::KeyHasher::siphash(0x0123_4567_89ab_cdef);
-    /// assert_eq!(hasher.id(), tamis::HashId::SipHash13);
+    /// use tamis::KeyHasher;
+    /// // The same secret in another process, for filters to be merged.
+    /// let secret = KeyHasher::random().seed();
+    /// let [here, there] = [secret; 2].map(KeyHasher::siphash);
+    /// assert_eq!(here.hash("apple"), there.hash("apple"));
     /// ```
     #[must_use]
     pub const fn siphash(key: u128) -> Self {
         Self { id: HashId::SipHash13, seed: key }
+    }
+
+    /// SipHash-1-3 with a random secret key, for keys that strangers choose.
+    ///
+    /// The key is drawn from the standard library: 128 bits of output of a
+    /// [`RandomState`](std::hash::RandomState), a SipHash-1-3 under a key that
+    /// the operating system gives each thread once and that changes at every
+    /// call. It is as hard to guess as that of a
+    /// [`HashMap`](std::collections::HashMap). Targets without an operating
+    /// system (`wasm32-unknown-unknown`) have no random numbers there: pass a
+    /// key of your own to [`siphash`](Self::siphash) on them.
+    ///
+    /// Filters with different keys cannot be merged. Draw one hasher for all
+    /// filters of a service, and keep their files private: they contain the
+    /// key.
+    ///
+    /// ```
+    /// use tamis::{HashId, KeyHasher};
+    ///
+    /// let hasher = KeyHasher::random();
+    /// assert_eq!(hasher.id(), HashId::SipHash13);
+    /// assert_ne!(hasher, KeyHasher::random());
+    /// ```
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn random() -> Self {
+        use std::hash::{BuildHasher as _, RandomState};
+
+        let state = RandomState::new();
+        let [low, high] = [0u8, 1].map(|half| state.hash_one(half));
+        Self::siphash(u128::from(high) << 64 | u128::from(low))
+    }
+
+    /// The hasher of a table if none is given. A table is not merged with
+    /// another and needs no common hash; its time depends on collisions.
+    pub(crate) fn for_table() -> Self {
+        #[cfg(feature = "std")]
+        return Self::random();
+        #[cfg(not(feature = "std"))]
+        Self::default()
     }
 
     /// The hash function `id` with `seed`.
@@ -660,6 +704,24 @@ mod tests {
         let mut sorted = MULTIPLIERS.map(|stream| stream.multiplier);
         sorted.sort_unstable();
         assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    /// 10,000 keys are distinct, and each of the 128 bits is set in about half
+    /// of them: 5 standard errors are 250.
+    #[cfg(feature = "std")]
+    #[test]
+    fn random_keys_are_distinct_and_use_every_bit() {
+        let mut keys: Vec<u128> =
+            (0..10_000).map(|_| KeyHasher::random().seed()).collect();
+        for bit in 0..128 {
+            let set = keys.iter().filter(|&&key| key >> bit & 1 == 1).count();
+            assert!(set.abs_diff(5000) < 250, "bit {bit}: {set}");
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 10_000);
+        let other = std::thread::spawn(|| KeyHasher::random().seed());
+        assert!(keys.binary_search(&other.join().unwrap()).is_err());
     }
 
     #[test]

@@ -96,9 +96,9 @@ impl<D: AsRef<[u8]>> BlockSource<D> for AfterHeader {
     ) -> Option<&[u8; BYTES]> {
         // A wrapped offset is checked like any other. Headers need not be
         // multiples of the block size.
-        let offset = (block as usize).wrapping_mul(BYTES);
-        let offset = offset.wrapping_add(header_bytes);
-        UnalignedBlocks::new(data.as_ref())?.get(offset as u64)
+        let offset = block.wrapping_mul(BYTES as u64);
+        let offset = offset.wrapping_add(header_bytes as u64);
+        UnalignedBlocks::new(data.as_ref())?.get(offset)
     }
 }
 
@@ -113,7 +113,7 @@ impl BlockSource<Owned> for WholeBuffer {
         _: usize,
         block: u64,
     ) -> Option<&[u8; BYTES]> {
-        data.blocks().get(block as usize)
+        data.blocks().get(usize::try_from(block).ok()?)
     }
 
     /// Uses the slice's own length, so that indexing needs no bounds check.
@@ -264,7 +264,8 @@ impl<'a, const BYTES: usize> UnalignedBlocks<'a, BYTES> {
     #[expect(unsafe_code, reason = "one comparison where slicing has two")]
     #[inline(always)]
     pub(crate) fn get(self, offset: u64) -> Option<&'a [u8; BYTES]> {
-        let offset = offset as usize;
+        // Not cut to 32 bits where a usize has as many.
+        let offset = usize::try_from(offset).ok()?;
         // SAFETY: `offset <= last`, and `new` ensured `last + BYTES ==
         // data.len()`, so the array is inside `data`. An array of bytes has
         // alignment 1 and no invalid values.
@@ -387,6 +388,10 @@ mod tests {
                 assert_eq!(block.map(|block| &block[..]), expected);
             }
             assert!(data.get(u64::MAX).is_none());
+            // Cut to 32 bits, this would be the first block.
+            assert!(data.get(1 << 32).is_none());
+            let bytes = &bytes[..len];
+            assert!(AfterHeader::block::<64>(&bytes, 0, 1 << 26).is_none());
         }
     }
 

@@ -12,6 +12,11 @@ use tamis::table::{Chained, ChainedBuilder, ChainedStats};
 use tamis::{Error, KeyHasher, Scheme};
 use tamis_theory::variance;
 
+/// A builder with a fixed hasher: tables draw a random one by default.
+fn fixed() -> ChainedBuilder {
+    Chained::builder().hasher(KeyHasher::default())
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Insert(u16, u32),
@@ -149,12 +154,8 @@ proptest! {
 #[test]
 fn keys_refused_before_a_removal_are_found() {
     for scheme in Scheme::ALL {
-        let mut table = Chained::builder()
-            .items(1000)
-            .buckets(100)
-            .scheme(scheme)
-            .build()
-            .unwrap();
+        let mut table =
+            fixed().items(1000).buckets(100).scheme(scheme).build().unwrap();
         // Half more than the design items, so that buckets refuse many.
         for k in keys(1, 1500) {
             assert_eq!(table.insert(k, k), None);
@@ -188,8 +189,7 @@ const BUCKETS: u64 = 1 << 16;
 #[test]
 fn rebalancing_restores_the_design() {
     for scheme in Scheme::ALL {
-        let builder =
-            Chained::builder().items(100_000).load(8.0).scheme(scheme);
+        let builder = fixed().items(100_000).load(8.0).scheme(scheme);
         let mut table = builder.build().unwrap();
         for k in keys(1, 100_000) {
             table.insert(k, k);
@@ -391,7 +391,7 @@ fn multilevel_tables_have_the_least_variance() {
                 bound.admission(),
             );
             Case {
-                builder: Chained::builder()
+                builder: fixed()
                     .scheme(Scheme::Multilevel)
                     .access_budget(access_budget),
                 load,
@@ -421,7 +421,7 @@ fn sequential_tables_have_the_least_variance() {
             let items = BUCKETS as f64 * r;
             let chance = overflow_fraction * (1.0 - overflow_fraction);
             Case {
-                builder: Chained::builder()
+                builder: fixed()
                     .scheme(Scheme::Sequential)
                     .access_budget(access_budget),
                 load,
@@ -447,7 +447,7 @@ fn single_tables_have_the_least_variance() {
             let variance = variance::single(r, overflow_fraction).unwrap();
             let threshold = bound.threshold().unwrap();
             Case {
-                builder: Chained::builder()
+                builder: fixed()
                     .scheme(Scheme::Single)
                     .overflow_fraction(overflow_fraction),
                 load,

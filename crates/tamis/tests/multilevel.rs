@@ -232,6 +232,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 0..60),
     ) {
         let builder = Multilevel::builder()
+            .hasher(KeyHasher::default())
             .levels(&levels)
             .bucket_entries(bucket_entries)
             .removal(match lazy {

@@ -7,11 +7,12 @@ mod support;
 use std::collections::HashMap;
 
 use support::key;
+use tamis::KeyHasher;
 use tamis::summary::{
     Deletion, FilterStack, Interpolation, LevelFilter, NoSummary, Summary,
     SummaryBuilder, TypeFilter,
 };
-use tamis::table::Multilevel;
+use tamis::table::{Multilevel, MultilevelBuilder};
 
 const ITEMS: u64 = 4000;
 const TURNOVERS: u64 = 20;
@@ -20,6 +21,11 @@ const TURNOVERS: u64 = 20;
 const LEVELS: [u64; 6] = [7600, 2600, 1000, 600, 120, 80];
 
 const LAZY: Deletion = Deletion::Lazy { share: 0.3 };
+
+/// A builder with a fixed hasher: tables draw a random one by default.
+fn fixed() -> MultilevelBuilder {
+    Multilevel::builder().hasher(KeyHasher::default())
+}
 
 /// A table under churn and the map with its expected contents.
 struct Churn<S> {
@@ -36,8 +42,7 @@ struct Churn<S> {
 
 impl<S: Summary> Churn<S> {
     fn new(summary: &impl SummaryBuilder<Summary = S>) -> Self {
-        let builder =
-            Multilevel::builder().items(ITEMS).levels(&LEVELS).stash(64);
+        let builder = fixed().items(ITEMS).levels(&LEVELS).stash(64);
         let mut churn = Self {
             table: builder.build_with(summary).unwrap(),
             model: HashMap::new(),
@@ -169,7 +174,7 @@ fn stuck_counters_lose_no_key() {
 }
 
 fn check_stuck_counters(summary: &impl SummaryBuilder) {
-    let builder = Multilevel::builder().levels(&[30_000, 9000]);
+    let builder = fixed().levels(&[30_000, 9000]);
     let mut table = builder.build_with(summary).unwrap();
     for round in 0..3 {
         for i in 0..1000 {

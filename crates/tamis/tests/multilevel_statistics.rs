@@ -5,22 +5,27 @@
 mod support;
 
 use support::{assert_binomial, key, keys};
-use tamis::Result;
 use tamis::summary::{
     FilterStack, Interpolation, LevelFilter, Summary, SummaryBuilder,
     TableShape, TypeFilter,
 };
-use tamis::table::{Multilevel, RemovalRule};
+use tamis::table::{Multilevel, MultilevelBuilder, RemovalRule};
+use tamis::{KeyHasher, Result};
 use tamis_theory::crisis::{Occupancy, churn, lazy};
 use tamis_theory::summary::{self, Prediction};
 
 /// The two-sided 99.9 % quantile of the normal distribution.
 const Z: f64 = 3.2905;
 
+/// A builder with a fixed hasher: tables draw a random one by default.
+fn fixed() -> MultilevelBuilder {
+    Multilevel::builder().hasher(KeyHasher::default())
+}
+
 /// The number of trials in which one of `items` keys, new ones in every trial,
 /// finds no room.
 fn crises(items: u64, levels: &[u64], bucket: u32, trials: u64) -> u64 {
-    let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
+    let builder = fixed().levels(levels).bucket_entries(bucket);
     let mut table = builder.build().unwrap();
     let mut crises = 0;
     for trial in 0..trials {
@@ -70,7 +75,7 @@ fn levels_hold_the_predicted_number_of_keys() {
     for levels in [[80, 30, 8], [80, 30, 10], [80, 20, 5]] {
         let predicted = Occupancy::new(KEYS, &levels, 8).unwrap();
         assert!(predicted.crisis() < 1e-9, "{predicted:?}");
-        let builder = Multilevel::builder().levels(&levels).bucket_entries(8);
+        let builder = fixed().levels(&levels).bucket_entries(8);
         let mut table = builder.build().unwrap();
         let mut seen = [const { Vec::new() }; 3];
         for trial in 0..TRIALS {
@@ -96,7 +101,7 @@ fn misnamed(
     levels: &[u64],
     builds: u64,
 ) -> Vec<u64> {
-    let builder = Multilevel::builder().items(items).levels(levels);
+    let builder = fixed().items(items).levels(levels);
     let mut table = builder.build_with(summary).unwrap();
     let build = |build| {
         table.clear();
@@ -200,7 +205,7 @@ fn check_a_million<B: SummaryBuilder>(
     documented_bits: f64,
 ) {
     const MILLION: u64 = 1_000_000;
-    let builder = Multilevel::builder().items(MILLION);
+    let builder = fixed().items(MILLION);
     let mut table = builder.build_with(summary).unwrap();
     for (value, key) in (0..).zip(keys(6, MILLION)) {
         assert_eq!(table.insert(key, value), Ok(None));
@@ -271,7 +276,7 @@ fn steady_levels(
     const SETTLING: u64 = 10;
     /// Samples per turnover.
     const SAMPLES: u64 = 2;
-    let builder = Multilevel::builder().levels(levels).bucket_entries(bucket);
+    let builder = fixed().levels(levels).bucket_entries(bucket);
     let mut table = builder.stash(items as usize).build().unwrap();
     let mut sums = vec![0; levels.len()];
     let mut present: Vec<u64> = (0..items).map(|i| key(4, i)).collect();
@@ -335,7 +340,7 @@ struct Replaced {
 
 impl Replaced {
     fn new(items: u64, levels: &[u64], bucket: u32) -> Self {
-        let table = Multilevel::builder()
+        let table = fixed()
             .items(items)
             .levels(levels)
             .bucket_entries(bucket)
@@ -471,7 +476,7 @@ fn lazy_removal_keeps_room_under_churn() {
 fn insertions_read_no_bucket_to_find_room() {
     const ITEMS: u64 = 50_000;
     for (entries, to_place) in [(1, 0.0), (8, 1.0)] {
-        let builder = Multilevel::builder().items(ITEMS).choices(4);
+        let builder = fixed().items(ITEMS).choices(4);
         let builder = builder.crisis_budget(1e-6).bucket_entries(entries);
         let mut plain = builder.build().unwrap();
         let strings = Interpolation::builder();

@@ -36,7 +36,10 @@ fn counted(field: &str) -> Option<u64> {
 fn check_one_read<B: SummaryBuilder>(what: &str, summary: &B, items: u64) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("table");
-    let builder = Multilevel::builder().items(items).crisis_budget(1e-6);
+    let builder = Multilevel::builder()
+        .hasher(KeyHasher::default())
+        .items(items)
+        .crisis_budget(1e-6);
     let mut table = OnDisk::create(&path, (8, 8), &builder, summary).unwrap();
     for i in 0..items {
         let new = table.insert(&key(1, i).to_le_bytes(), &i.to_le_bytes());
@@ -186,7 +189,8 @@ fn damaged_files_are_errors() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("table");
-    let builder = Multilevel::builder().levels(&[20, 10]);
+    let builder =
+        Multilevel::builder().hasher(KeyHasher::default()).levels(&[20, 10]);
     let summary = Interpolation::builder();
     let mut table = OnDisk::create(&path, (4, 2), &builder, &summary).unwrap();
     for i in 0..15u32 {

@@ -1,5 +1,6 @@
 //! Validation of the single filter: items whose level is misnamed.
 
+use tamis::KeyHasher;
 use tamis::summary::{SummaryBuilder as _, TypeFilter};
 use tamis::table::Multilevel;
 use tamis_theory::crisis::Occupancy;
@@ -29,7 +30,9 @@ const LEVELS: [u64; 6] = [3800, 1300, 500, 300, 100, 40];
 fn misnamed(cells: u64, probes: u32, builds: u64) -> Result<Sample> {
     let filter = TypeFilter::builder().cells(cells).probes(probes);
     let count = runs(builds, |build| -> Result<f64> {
-        let builder = Multilevel::builder().items(ITEMS).levels(&LEVELS);
+        let hasher = KeyHasher::default();
+        let builder =
+            Multilevel::builder().hasher(hasher).items(ITEMS).levels(&LEVELS);
         let mut table = builder.build_with(&filter)?;
         for key in Keys::new(build).members(ITEMS) {
             table.insert(key, ()).map_err(|_| "a crisis")?;

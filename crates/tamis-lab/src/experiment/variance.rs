@@ -1,7 +1,7 @@
 //! Appendix C: variance of the loads of chained tables.
 
-use tamis::Scheme;
 use tamis::table::Chained;
+use tamis::{KeyHasher, Scheme};
 use tamis_theory::variance;
 
 use super::{Experiment, Result, Setting};
@@ -71,6 +71,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
             };
             let filled = runs(count, |run| -> Result<[f64; 4]> {
                 let mut table = Chained::builder()
+                    .hasher(KeyHasher::default())
                     .items(items)
                     .load(LOAD)
                     .scheme(scheme)

@@ -73,7 +73,14 @@ pub(crate) trait Insertion<C: Core> {
 }
 
 /// The single lookup of a kernel in structures of type `S`.
-pub(crate) trait SingleLookup<S> {
+///
+/// # Safety
+///
+/// The implementation is the same for all lifetimes in `S`: [`KernelFns`] is
+/// covariant in `S`, and calls the function of one lifetime with a structure
+/// of a shorter one. No implementation is for `S` with a lifetime of its own
+/// choice, such as `'static`.
+pub(crate) unsafe trait SingleLookup<S> {
     fn contains<B: Backend>(backend: B, structure: &S, hash: u64) -> bool;
 }
 
@@ -140,9 +147,10 @@ impl<S, C: Core> KernelFns<S, C> {
     pub(crate) fn contains(&self, structure: &S, hash: u64) -> bool {
         let structure = core::ptr::from_ref(structure).cast();
         // SAFETY: `new` is the only constructor. It stored a function for
-        // structures of type `S` (up to lifetimes, of which no kernel keeps
-        // anything) compiled for features that `Level::detect` found; the
-        // pointer is that of a reference that outlives the call.
+        // structures of type `S` up to lifetimes, for which it is the same by
+        // the contract of `SingleLookup`, compiled for features that
+        // `Level::detect` found; the pointer is that of a reference that
+        // outlives the call.
         unsafe { (self.contains)(structure, hash) }
     }
 

@@ -59,7 +59,9 @@ struct Bits<const BYTES: usize, const GROUPS: u32>;
 /// The single lookup of kernel `K` in blocks of source `M`.
 struct BitLookup<K, M>(PhantomData<(K, M)>);
 
-impl<L, D, M, const BYTES: usize, const GROUPS: u32>
+// SAFETY: generic over the memory `D`, and so over every lifetime in it.
+#[expect(unsafe_code, reason = "a promise about lifetimes")]
+unsafe impl<L, D, M, const BYTES: usize, const GROUPS: u32>
     SingleLookup<BitFilter<L, D>> for BitLookup<Bits<BYTES, GROUPS>, M>
 where
     L: Layout,

@@ -298,19 +298,44 @@ impl<F: Buildable> Builder<F> {
         self
     }
 
-    /// Hash function of the keys; XXH3 with seed 0 by default.
+    /// Hash function of the keys; XXH3 with seed 0 by default, so that
+    /// filters built anywhere can be merged. Strangers who choose keys can make
+    /// them collide under it; see [`keyed`](Self::keyed).
     ///
     /// ```
-    /// use tamis::{Blocked, HashId, KeyHasher};
-    /// let secret = KeyHasher::siphash(0x5eed);
-    /// let builder = Blocked::builder().items(9).fpr(0.1).hasher(secret);
-    /// assert_eq!(builder.build()?.hasher().id(), HashId::SipHash13);
+    /// use tamis::{Blocked, KeyHasher};
+    /// let hasher = KeyHasher::xxh3(7);
+    /// let builder = Blocked::builder().items(9).fpr(0.1).hasher(hasher);
+    /// assert_eq!(*builder.build()?.hasher(), hasher);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn hasher(mut self, hasher: KeyHasher) -> Self {
         self.sizing.hasher = hasher;
         self
+    }
+
+    /// Hashes the keys with a secret that is drawn now
+    /// ([`KeyHasher::random`]): for services whose keys come from strangers.
+    ///
+    /// Without it, strangers can choose keys that a filter answers "present"
+    /// to, and fill single blocks. All filters of this builder share the
+    /// secret and can be merged with each other, but not with those of
+    /// another process; a saved filter contains it. SipHash takes longer than
+    /// XXH3 for short keys.
+    ///
+    /// ```
+    /// use tamis::{Blocked, HashId, Shared};
+    /// let builder = Blocked::builder().items(9).fpr(0.1).keyed();
+    /// let seen = Shared::from(builder.build()?);
+    /// assert_eq!(seen.hasher().id(), HashId::SipHash13);
+    /// assert!(builder.build()?.hasher() == seen.hasher());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn keyed(self) -> Self {
+        self.hasher(KeyHasher::random())
     }
 
     /// Rounds the number of blocks up to a multiple of 2^`times` (at most

@@ -66,6 +66,10 @@ pub trait SharedState: Send + Sync + Sized {
 /// it is shared and when it is taken back. A TinySet of two levels has one
 /// lock.
 ///
+/// If strangers choose the keys, build the filter with
+/// [`keyed`](crate::Builder::keyed): otherwise they can choose keys that it
+/// answers "maybe" to without having been inserted.
+///
 /// [`insert_parallel`](crate::Blocked::insert_parallel) is faster for keys
 /// that are all there already: it needs no atomic operations.
 ///

@@ -17,11 +17,27 @@ use crate::error::{Error, Result};
 /// same for a kilobyte and for 100 GB, and processes share the pages. Clones
 /// share the map.
 ///
-/// The file must not be truncated or rewritten in place by other programs
-/// while it is mapped: an access behind a new end is a signal (`SIGBUS`), not
-/// an error, and other bytes give other answers. `save` does neither; it
-/// replaces the directory entry, and mapped readers keep the old content. For
-/// files of programs that may, [`read`](Self::read) copies.
+/// # Files that change while they are mapped
+///
+/// Other programs must neither truncate nor rewrite the file in place
+/// meanwhile. `save` does neither: it replaces the directory entry, and mapped
+/// readers keep the old content.
+///
+/// * After a truncation, an access behind the new end is a signal (`SIGBUS`)
+///   that ends the process, not an error.
+/// * The map is a `&[u8]`, whose bytes may not change by the rules of Rust. No
+///   operating system enforces that, so the functions that make a map are safe
+///   only as long as no program breaks it; if one does, the behaviour is
+///   undefined by these rules. This crate is written so that changed bytes
+///   change answers alone: it checks each number from the file against the
+///   length of the map where it uses it. The compiler need not keep it so: it
+///   may read a byte twice.
+/// * Checksums that were right may be wrong afterwards.
+///
+/// [`read`](Self::read) copies a file of which another program may do so, and
+/// a file of strangers.
+///
+/// # Locks
 ///
 /// A map by path holds a shared lock of the file, without an open file on
 /// Linux. [`insert_batch_in_place`](crate::FileLock::insert_batch_in_place)
@@ -225,13 +241,12 @@ impl Mapped {
     fn map(file: &File, offset: u64, len: usize) -> Result<Self> {
         let mut options = memmap2::MmapOptions::new();
         options.offset(offset).len(len);
-        // SAFETY: the map is read-only. This crate writes to a file in place
-        // with an exclusive lock only, and `open` holds a shared one. The
-        // caller ensures that no other process truncates or rewrites the
-        // file while it is mapped, as the documentation of `Mapped`
-        // requires. Bytes that change nevertheless change answers alone:
-        // every byte pattern is a valid `u8`, and no offset is read from the
-        // map without a check against its length.
+        // SAFETY: the map is read-only, and every byte pattern is a `u8`.
+        // Missing: proof that no other program changes or truncates the file
+        // while it is mapped, which no library can give. This crate writes to
+        // a file in place with an exclusive lock only, and `open` holds a
+        // shared one; the documentation of `Mapped` requires the rest of the
+        // user and states the consequence.
         let map = unsafe { options.map(file) }?;
         Ok(Self::of(map))
     }

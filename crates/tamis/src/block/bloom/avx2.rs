@@ -55,7 +55,8 @@ impl Ops for Avx2 {
     }
 }
 
-impl Groups for Avx2 {
+// SAFETY: `Avx2` is made after BMI2 was detected: it is in its feature list.
+unsafe impl Groups for Avx2 {
     /// Tests one position per 32-bit lane.
     #[inline(always)]
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {

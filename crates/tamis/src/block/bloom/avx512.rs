@@ -61,7 +61,8 @@ impl Ops for Avx512 {
     }
 }
 
-impl Groups for Avx512 {
+// SAFETY: `Avx512` is made after BMI2 was detected: it is in its feature list.
+unsafe impl Groups for Avx512 {
     /// Tests one position per 32-bit lane.
     #[inline(always)]
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {

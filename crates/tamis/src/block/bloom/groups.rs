@@ -7,7 +7,11 @@ use super::{Count, LANES, Ops, Probes};
 use crate::arch::WithToken;
 
 /// An instruction set that tests eight positions at once and has BMI2.
-pub(super) trait Groups: Ops {
+///
+/// # Safety
+///
+/// A value of the type proves that the processor has BMI2.
+pub(super) unsafe trait Groups: Ops {
     /// Whether the positions of the `group`-th group are set.
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool;
 }
@@ -17,7 +21,7 @@ pub(super) trait Groups: Ops {
 pub(super) fn wanted<T: Groups>(_: T, count: Count, group: u32) -> u32 {
     match group {
         0 => count.first,
-        // SAFETY: implementors of `Groups` are tokens that prove BMI2.
+        // SAFETY: the token proves BMI2, by the contract of `Groups`.
         _ => unsafe { _bzhi_u32(0xff, count.all - group * LANES) },
     }
 }
@@ -61,8 +65,9 @@ pub(super) fn all_set<T: Groups, const GROUPS: u32>(
 fn second_set<T: Groups>(token: T, block: &[u8], probes: Probes) -> bool {
     let Probes { mut hash, mut count, .. } = probes;
     let mut start = block.as_ptr();
-    // SAFETY: the assembly has no instruction, so `start` is still
-    // `block.as_ptr()`, and the slice is `block`.
+    // SAFETY: the assembly has no instruction: it changes no register, no
+    // flag and no memory, as `readonly`, `nostack` and `preserves_flags`
+    // state. So `start` is still `block.as_ptr()`, and the slice is `block`.
     let block = unsafe {
         core::arch::asm!(
             "/* {0} {1} {2:e} */",

@@ -302,7 +302,9 @@ pub(super) fn select<D: AsRef<[u8]>>(
 /// decide whether a lookup continues.
 struct Walk<const BYTES: usize, const TRACKED: bool>;
 
-impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
+// SAFETY: generic over the memory `D`, and so over every lifetime in it.
+#[expect(unsafe_code, reason = "a promise about lifetimes")]
+unsafe impl<D: AsRef<[u8]>, const BYTES: usize, const TRACKED: bool>
     SingleLookup<Balanced<D>> for Walk<BYTES, TRACKED>
 {
     #[inline(always)]

@@ -134,7 +134,9 @@ struct Fast<const BYTES: usize, F, H>(PhantomData<(F, H)>);
 /// The single lookup of kernel `K` in blocks of source `M`.
 struct FastLookup<K, M>(PhantomData<(K, M)>);
 
-impl<D, M, const BYTES: usize, F, H> SingleLookup<TinySet<D>>
+// SAFETY: generic over the memory `D`, and so over every lifetime in it.
+#[expect(unsafe_code, reason = "a promise about lifetimes")]
+unsafe impl<D, M, const BYTES: usize, F, H> SingleLookup<TinySet<D>>
     for FastLookup<Fast<BYTES, F, H>, M>
 where
     D: AsRef<[u8]>,
@@ -794,7 +796,9 @@ impl ReferenceView<'_> {
     }
 }
 
-impl<D: AsRef<[u8]>> SingleLookup<TinySet<D>> for Reference {
+// SAFETY: generic over the memory `D`, and so over every lifetime in it.
+#[expect(unsafe_code, reason = "a promise about lifetimes")]
+unsafe impl<D: AsRef<[u8]>> SingleLookup<TinySet<D>> for Reference {
     fn contains<B: Backend>(_: B, set: &TinySet<D>, hash: u64) -> bool {
         ReferenceView { core: &set.core, data: set.blocks() }.contains(hash)
     }

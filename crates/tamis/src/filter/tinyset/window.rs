@@ -27,6 +27,10 @@ use crate::key::{Key, KeyHasher};
 /// most twice that of one filter, however long the window runs. A key that
 /// is not in the younger generation costs a second line.
 ///
+/// If strangers choose the keys, build it with [`keyed`](Builder::keyed):
+/// otherwise they can choose new keys that it answers "maybe" to, which a
+/// deduplicating service would drop.
+///
 /// ```
 /// use tamis::{TinySet, Window};
 ///

@@ -8,30 +8,40 @@ use crate::summary::tracking;
 /// Classes of keys that a bucket distinguishes: one word of tracking bits.
 const CLASSES: u32 = u64::BITS;
 
-/// The condition under which a bucket refuses a key; without an [`Admission`]
-/// it never does.
+/// The condition under which a bucket refuses a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RefusalRule(Option<Admission>);
+pub(super) struct RefusalRule(Admission);
 
 impl RefusalRule {
-    pub(super) fn new(threshold: Option<u32>, admission: f64) -> Self {
-        Self(threshold.map(|h| Admission::new(h, admission)))
+    /// A design without a threshold refuses no key. Its buckets still have a
+    /// limit, so that colliding keys go to the list, whose search is
+    /// logarithmic. The load of a bucket is Poisson with mean `load`: above
+    /// 4 `load` + 64 with a probability below 10^-60.
+    pub(super) fn new(
+        threshold: Option<u32>,
+        admission: f64,
+        load: f64,
+    ) -> Self {
+        // The cast saturates.
+        let limit = (4.0 * load) as u32;
+        let limit = Admission::new(limit.saturating_add(64), 0.0);
+        Self(threshold.map_or(limit, |h| Admission::new(h, admission)))
     }
 
     #[inline]
     fn refuses(self, load: usize, ticket: u64) -> bool {
         // A load above `u32::MAX` is above every threshold.
         let load = u32::try_from(load).unwrap_or(u32::MAX);
-        self.0.is_some_and(|rule| rule.refuses(load, || ticket))
+        self.0.refuses(load, || ticket)
     }
 
     /// The largest number of entries of a bucket.
     fn max_entries(self) -> usize {
-        self.0.map_or(usize::MAX, |rule| rule.threshold as usize + 1)
+        (self.0.threshold as usize).saturating_add(1)
     }
 }
 
-/// A bucket of any number of entries.
+/// The entries of a bucket.
 #[derive(Clone)]
 pub(super) struct Bucket<K, V> {
     pub(super) entries: Vec<(K, V)>,
@@ -84,7 +94,7 @@ mod tests {
 
     #[test]
     fn capacity_is_bounded_by_the_threshold() {
-        let rule = RefusalRule::new(Some(8), 0.5);
+        let rule = RefusalRule::new(Some(8), 0.5, 8.0);
         let mut bucket = Bucket::EMPTY;
         for i in 0..9 {
             bucket.push(rule, (i, ()));
@@ -93,8 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_threshold_no_key_is_refused() {
-        assert!(!RefusalRule::new(None, 1.0).refuses(usize::MAX, u64::MAX));
-        assert!(RefusalRule::new(Some(2), 0.0).refuses(usize::MAX, 0));
+    fn without_a_threshold_only_colliding_keys_are_refused() {
+        let rule = RefusalRule::new(None, 1.0, 8.0);
+        assert!(!rule.refuses(95, u64::MAX));
+        assert!(rule.refuses(96, 0));
+        assert!(RefusalRule::new(None, 1.0, 1e300).refuses(usize::MAX, 0));
+        assert!(RefusalRule::new(Some(2), 0.0, 1.0).refuses(usize::MAX, 0));
     }
 }

@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use super::Chained;
-use super::bucket::RefusalRule;
 use crate::error::{Error, Result};
 use crate::key::KeyHasher;
 use crate::placement::{Proposals, Scheme};
@@ -40,7 +39,9 @@ pub struct ChainedBuilder {
     threshold: Option<u32>,
     admission: Option<f64>,
     level_shares: Option<Vec<f64>>,
-    hasher: KeyHasher,
+    list: usize,
+    /// `None`: drawn for each table.
+    hasher: Option<KeyHasher>,
 }
 
 /// The number of buckets: given, or computed from the items per bucket.
@@ -73,8 +74,8 @@ pub struct ChainedDesign {
     pub load: f64,
     /// Average buckets read per insertion (a).
     pub access_budget: f64,
-    /// A bucket with fewer keys accepts every key (h); `None` if no bucket
-    /// ever refuses one.
+    /// A bucket with fewer keys accepts every key (h); `None` if a bucket
+    /// refuses none, up to 64 more than four times the load.
     pub threshold: Option<u32>,
     /// The probability that a bucket exactly at the threshold accepts one
     /// more key (p).
@@ -101,7 +102,8 @@ impl ChainedBuilder {
             threshold: None,
             admission: None,
             level_shares: None,
-            hasher: KeyHasher::default(),
+            list: usize::MAX,
+            hasher: None,
         }
     }
 
@@ -268,19 +270,44 @@ impl ChainedBuilder {
         Self { level_shares: Some(shares.to_vec()), ..self }
     }
 
-    /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
-    /// require [`KeyHasher::siphash`].
+    /// The capacity of the list, for
+    /// [`try_insert`](Chained::try_insert); unlimited by default.
+    ///
+    /// Twice the keys that the design [lists](ChainedDesign::overflow_fraction)
+    /// are enough while the table holds its design items.
+    ///
+    /// ```
+    /// use tamis::table::Chained;
+    /// let builder = Chained::builder().items(8).threshold(1).list(2);
+    /// let mut table = builder.build()?;
+    /// let refused = (0..100u8).find(|&i| table.try_insert(i, ()).is_err());
+    /// assert_eq!(refused.map(usize::from), Some(table.len()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn list(self, entries: usize) -> Self {
+        Self { list: entries, ..self }
+    }
+
+    /// The hasher of the keys. By default each table draws a secret key
+    /// ([`KeyHasher::random`]), so that strangers cannot choose keys that collide;
+    /// without the feature `std` it is XXH3 with seed 0, and keys of strangers
+    /// require [`KeyHasher::siphash`] with a secret key of your own.
+    ///
+    /// For trusted keys XXH3 is faster, and a table of the same history is the
+    /// same at every run.
     ///
     /// ```
     /// use tamis::{KeyHasher, table::Chained};
     /// let builder = Chained::builder().items(50);
-    /// let mut table = builder.hasher(KeyHasher::siphash(7)).build()?;
+    /// let mut table = builder.hasher(KeyHasher::xxh3(7)).build()?;
     /// table.insert(1u64, 2u64);
+    /// assert_eq!(*table.hasher(), KeyHasher::xxh3(7));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn hasher(self, hasher: KeyHasher) -> Self {
-        Self { hasher, ..self }
+        Self { hasher: Some(hasher), ..self }
     }
 
     /// The expected properties of the table.
@@ -367,8 +394,8 @@ impl ChainedBuilder {
             _ => alloc::vec![design.buckets; design.level_shares.len()],
         };
         let proposals = Proposals::new(design.scheme, &levels);
-        let rule = RefusalRule::new(design.threshold, design.admission);
-        Chained::with_design(design, proposals, rule, self.hasher)
+        let hasher = self.hasher.unwrap_or_else(KeyHasher::for_table);
+        Chained::with_design(design, proposals, self.list, hasher)
     }
 }
 

@@ -72,8 +72,7 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
         let hash = self.hasher.hash(key);
         let mut reads = 0;
         if self.stash.len() > 0 {
-            let is_key = |(other, _): &(K, V)| other.borrow() == key;
-            if let Some(at) = self.stash.find(hash, is_key) {
+            if let Some(at) = self.stash.find(hash, key) {
                 let place = Some(Place::Stash { at });
                 return Search { hash, place, reads };
             }

@@ -35,7 +35,8 @@ pub struct MultilevelBuilder {
     bucket_entries: u32,
     stash: usize,
     removal: RemovalRule,
-    hasher: KeyHasher,
+    /// `None`: drawn for each table.
+    hasher: Option<KeyHasher>,
 }
 
 /// The rule that determines the number of buckets in each level.
@@ -109,7 +110,7 @@ impl MultilevelBuilder {
             bucket_entries: 1,
             stash: 0,
             removal: RemovalRule::Immediate,
-            hasher: KeyHasher::default(),
+            hasher: None,
         }
     }
 
@@ -245,25 +246,30 @@ impl MultilevelBuilder {
         Self { removal, ..self }
     }
 
-    /// The hasher of the keys; default XXH3 with seed 0. Untrusted keys
-    /// require [`KeyHasher::siphash`].
+    /// The hasher of the keys. By default each table draws a secret key
+    /// ([`KeyHasher::random`]), so that strangers cannot choose keys that collide;
+    /// without the feature `std` it is XXH3 with seed 0, and keys of strangers
+    /// require [`KeyHasher::siphash`] with a secret key of your own.
+    ///
+    /// For trusted keys XXH3 is faster, and a table of the same history is the
+    /// same at every run.
     ///
     /// ```
     /// use tamis::{KeyHasher, table::Multilevel};
     /// let builder = Multilevel::builder().levels(&[20, 10]);
-    /// let mut table = builder.hasher(KeyHasher::siphash(7)).build()?;
+    /// let mut table = builder.hasher(KeyHasher::xxh3(7)).build()?;
     /// table.insert(1u64, 2u64)?;
+    /// assert_eq!(*table.hasher(), KeyHasher::xxh3(7));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
     pub fn hasher(self, hasher: KeyHasher) -> Self {
-        Self { hasher, ..self }
+        Self { hasher: Some(hasher), ..self }
     }
 
-    /// The hasher that the table will have.
-    #[cfg(all(feature = "std", unix))]
+    /// The hasher of a table: the given one, or a new one.
     pub(in crate::table) fn hasher_of_keys(&self) -> KeyHasher {
-        self.hasher
+        self.hasher.unwrap_or_else(KeyHasher::for_table)
     }
 
     /// The shape of the table.
@@ -394,7 +400,8 @@ impl MultilevelBuilder {
         let shape = self.shape()?;
         let summary = summary.build(&self.removal.filled(&shape)?)?;
         let (stash, removal) = (self.stash, self.removal);
-        Multilevel::new(shape, summary, stash, removal, self.hasher)
+        let hasher = self.hasher_of_keys();
+        Multilevel::new(shape, summary, stash, removal, hasher)
     }
 }
 

@@ -77,7 +77,13 @@ use buckets::Buckets;
 ///   fills; or [`RemovalRule::Lazy`], which keeps the slots until a rebuild and
 ///   has a crisis in 6 of a million rebuilds.
 /// * Room past the design items; the table never adds buckets.
-/// * Anything against chosen keys, without [`KeyHasher::siphash`].
+/// * Room for keys chosen to collide, which no one can do against the default
+///   [hasher](MultilevelBuilder::hasher). Under another one they fill their
+///   buckets and the stash early. The time of an operation stays bounded: it
+///   compares a key with the entries of one bucket per level and with 8
+///   entries of the stash, or searches the stash in logarithmic time.
+///   [`Interpolation`](crate::summary::Interpolation) moves up to 8 bytes for
+///   each key of the table if keys are chosen to share a segment.
 ///
 /// ```
 /// use tamis::summary::FilterStack;
@@ -91,7 +97,8 @@ use buckets::Buckets;
 /// }
 /// assert_eq!(table.get(&12), Some(&144));
 /// let stats = table.stats();
-/// assert!(stats.reads_hit.unwrap() < 1.003);
+/// // One key in a thousand is misnamed on average, in clusters.
+/// assert!(stats.reads_hit.unwrap() < 1.01);
 /// assert!(stats.false_positive < 0.012);
 /// assert!(stats.summary_bits_per_key.unwrap() < 16.0);
 /// # Ok::<(), tamis::Error>(())
@@ -231,10 +238,12 @@ impl<K, V, S: Summary> Multilevel<K, V, S> {
     /// The hasher of the keys.
     ///
     /// ```
-    /// use tamis::{KeyHasher, table::Multilevel};
+    /// use tamis::{HashId, table::Multilevel};
     /// let builder = Multilevel::builder().levels(&[20, 10]);
     /// let table = builder.build::<u64, ()>()?;
-    /// assert_eq!(*table.hasher(), KeyHasher::default());
+    /// assert_eq!(table.hasher().id(), HashId::SipHash13);
+    /// // Each table has a key of its own.
+    /// assert_ne!(table.hasher(), builder.build::<u64, ()>()?.hasher());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]

@@ -4,11 +4,15 @@ use core::fmt;
 
 use crate::error::Error;
 
-/// No level has room for a key, nor has the stash (a *crisis* in the paper).
-/// The table is unchanged; the error returns the key and the value.
+/// No bucket has room for a key, nor has the stash or the list (a *crisis* in
+/// the paper). The table is unchanged; the error returns the key and the value.
 ///
 /// Remove keys, [`rebuild`](super::Multilevel::rebuild) with another seed, or
-/// build a larger table or one with a stash.
+/// build a larger table or one with a stash. If the table has fewer keys than
+/// its design items and a hasher that is not keyed, the keys may have been
+/// chosen to collide: rebuild with [`KeyHasher::random`].
+///
+/// [`KeyHasher::random`]: crate::KeyHasher::random
 ///
 /// ```
 /// use tamis::table::{Multilevel, TableFull};

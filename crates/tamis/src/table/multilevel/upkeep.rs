@@ -46,9 +46,11 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// hashes collide), until the next insertion of that kind.
     ///
     /// ```
+    /// use tamis::KeyHasher;
     /// use tamis::summary::Interpolation;
     /// use tamis::table::Multilevel;
     /// let builder = Multilevel::builder().items(100);
+    /// let builder = builder.hasher(KeyHasher::xxh3(1));
     /// // Strings of 8 bits: many of the 100 keys have equal ones.
     /// let short = Interpolation::builder().bits(8);
     /// let mut table = builder.build_with(&short)?;
@@ -117,12 +119,12 @@ impl<K: Key + Eq, V, S: Summary> Multilevel<K, V, S> {
     /// ```
     /// use tamis::KeyHasher;
     /// use tamis::table::Multilevel;
-    /// let mut table = Multilevel::builder().levels(&[90, 30, 10]).build()?;
+    /// let mut table = Multilevel::builder().items(100).build()?;
     /// for i in 0..40u32 {
     ///     table.insert(i, ())?;
     /// }
     /// (0..30u32).for_each(|i| assert!(table.remove(&i).is_some()));
-    /// table.rebuild(Some(KeyHasher::xxh3(7)))?;
+    /// table.rebuild(Some(KeyHasher::random()))?;
     /// assert!((30..40u32).all(|i| table.contains_key(&i)));
     /// # Ok::<(), tamis::Error>(())
     /// ```

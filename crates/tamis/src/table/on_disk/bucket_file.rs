@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -144,6 +144,10 @@ impl BucketFile {
         hasher: &KeyHasher,
     ) -> Result<Self> {
         let mut options = OpenOptions::new();
+        if hasher.id() == HashId::SipHash13 {
+            // The header contains the key of the hash.
+            options.mode(0o600);
+        }
         let file =
             options.read(true).write(true).create_new(true).open(path)?;
         lock(&file)?;

@@ -41,7 +41,9 @@ use bucket_file::{BucketFile, Layout};
 /// machine stops before [`sync`](Self::sync) returns; room under churn, as
 /// removals free their slots at once
 /// ([`RemovalRule::Immediate`](super::RemovalRule::Immediate)); growth. The file is
-/// not the format of the filters and may change between releases. `tamis-store`
+/// not the format of the filters and may change between releases. An insertion
+/// and a lookup read at most one bucket per level, also if all keys collide;
+/// such keys fill the table early. `tamis-store`
 /// is a store for records of any length that survives crashes.
 ///
 /// ```
@@ -89,7 +91,8 @@ impl<S: Summary> fmt::Debug for OnDisk<S> {
 impl<S: Summary> OnDisk<S> {
     /// Creates a file with an empty table for records of `(key, value)` bytes.
     /// Levels and hasher are those of `builder`, whose stash and rule of
-    /// removal have no effect.
+    /// removal have no effect. The file stores the hasher; with the key of the
+    /// [default](MultilevelBuilder::hasher) it is readable by its owner only.
     ///
     /// # Errors
     ///
@@ -163,12 +166,11 @@ impl<S: Summary> OnDisk<S> {
     ) -> Result<Self> {
         let buckets: u64 = shape.levels().iter().sum();
         let words = buckets.div_ceil(64);
-        let no_memory = Error::Allocation { bytes: 8 * words };
+        let no_memory = || Error::Allocation { bytes: 8 * words };
+        let count = usize::try_from(words).map_err(|_| no_memory())?;
         let mut full = Vec::new();
-        if full.try_reserve_exact(words as usize).is_err() {
-            return Err(no_memory);
-        }
-        full.resize(words as usize, 0);
+        full.try_reserve_exact(count).map_err(|_| no_memory())?;
+        full.resize(count, 0);
         Ok(Self {
             file,
             directory: Directory::new(summary),
