@@ -212,7 +212,10 @@ fn write(
         batch.push((key(record), value));
         if batch.len() == BATCH || i + 1 == work.operations {
             let start = Instant::now();
-            engine.write(&batch, work.job != Job::Load)?;
+            match work.job {
+                Job::Load => engine.load(&batch)?,
+                _ => engine.write(&batch, true)?,
+            }
             times.push(nanos(start));
             batch.clear();
         }

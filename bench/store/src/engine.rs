@@ -54,6 +54,11 @@ pub(crate) trait Engine {
 
     /// Makes all durable and does the work that was put off.
     fn settle(&mut self) -> Result<()>;
+
+    /// Adds records to an empty store, in the way that suits it best.
+    fn load(&mut self, records: &[(Key, Option<Vec<u8>>)]) -> Result<()> {
+        self.write(records, false)
+    }
 }
 
 pub(crate) fn open(
@@ -74,7 +79,10 @@ pub(crate) fn open(
     })
 }
 
-struct Tamis(tamis_store::Store);
+struct Tamis {
+    store: tamis_store::Store,
+    loader: Option<tamis_store::Loader>,
+}
 
 impl Tamis {
     fn open(
@@ -90,16 +98,17 @@ impl Tamis {
             .absent_reads(0.001)
             .durability(Durability::None)
             .direct_reads(direct);
-        Ok(Self(match create {
+        let store = match create {
             true => Store::create(dir, &options)?,
             false => Store::open(dir, &options)?,
-        }))
+        };
+        Ok(Self { store, loader: None })
     }
 }
 
 impl Engine for Tamis {
     fn get(&self, key: &Key, check: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let value = self.0.get(key)?;
+        let value = self.store.get(key)?;
         if let Some(value) = &value {
             check(value);
         }
@@ -111,7 +120,7 @@ impl Engine for Tamis {
         keys: &[Key],
         check: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<()> {
-        for (i, value) in self.0.get_many(keys)?.into_iter().enumerate() {
+        for (i, value) in self.store.get_many(keys)?.into_iter().enumerate() {
             if let Some(value) = value {
                 check(i, &value);
             }
@@ -131,15 +140,30 @@ impl Engine for Tamis {
                 None => batch.delete(key)?,
             }
         }
-        self.0.write_batch(&batch)?;
+        self.store.write_batch(&batch)?;
         if sync {
-            self.0.flush()?;
+            self.store.flush()?;
         }
         Ok(())
     }
 
     fn settle(&mut self) -> Result<()> {
-        Ok(self.0.compact()?)
+        if let Some(loader) = self.loader.take() {
+            loader.finish()?;
+            return Ok(());
+        }
+        Ok(self.store.compact()?)
+    }
+
+    fn load(&mut self, records: &[(Key, Option<Vec<u8>>)]) -> Result<()> {
+        let loader = match &mut self.loader {
+            Some(loader) => loader,
+            empty => empty.insert(self.store.loader()?),
+        };
+        for (key, value) in records {
+            loader.put(key, value.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
     }
 }
 

@@ -4,18 +4,31 @@
 //! The log first: a manifest with a merged write, whose frame was lost, could
 //! keep half of a batch.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use crate::core::{Counters, Shared, lock};
 use crate::disk::write_all_at;
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
 use crate::log;
 use crate::manifest::{DATA, Manifest, SegmentEntry};
-use crate::view::View;
+use crate::view::{Slot, View};
 
 impl Shared {
     /// Makes the newest view durable and frees extents that it no longer names. The
     /// caller holds `merging`.
     pub(crate) fn commit(&self) -> Result<()> {
+        self.commit_instead(None)
+    }
+
+    /// Like [`commit`](Self::commit), with slots and the identity of the next
+    /// segment in place of those of the view, which are yet to be published.
+    /// Where it is unknown whether they are durable, the handle is poisoned.
+    pub(crate) fn commit_instead(
+        &self,
+        new: Option<(&[Arc<Slot>], u64)>,
+    ) -> Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };
         let (mut manifest, retired) = {
             let writer = lock(writer);
@@ -38,10 +51,10 @@ impl Shared {
                 log_seed: self.settings.log_seed,
                 bits_per_key: self.settings.bits_per_key,
                 segment_bytes: self.settings.segment_bytes,
-                next_segment: writer.next_segment,
+                next_segment: new.map_or(writer.next_segment, |new| new.1),
                 first_log,
                 first_sequence,
-                segments: entries(&view),
+                segments: entries(new.map_or(view.slots(), |new| new.0)),
             };
             (manifest, space.retired.len())
         };
@@ -56,7 +69,11 @@ impl Shared {
         }
         // After an error the slot may name the body: its extent stays taken,
         // and the next commit writes the same slot.
-        manifest.write_slot(&*self.data, extent, &body)?;
+        manifest.write_slot(&*self.data, extent, &body).inspect_err(|_| {
+            if new.is_some() {
+                self.poisoned.store(true, Ordering::Release);
+            }
+        })?;
         self.sync(&*self.data, DATA)?;
         Counters::add(&self.counters.commits, 1);
         Counters::add(&self.counters.commit_bytes, (pages + 1) * PAGE);
@@ -126,14 +143,14 @@ fn oldest(view: &View, next: u64) -> u64 {
     oldest.unwrap_or(next).min(next)
 }
 
-/// The segments of a view for its manifest.
-fn entries(view: &View) -> Vec<SegmentEntry> {
-    let entry = |slot: &std::sync::Arc<crate::view::Slot>| {
+/// The segments of slots for a manifest.
+fn entries(slots: &[Arc<Slot>]) -> Vec<SegmentEntry> {
+    let entry = |slot: &Arc<Slot>| {
         let segment = slot.segment.as_ref().map(|segment| segment.entry);
         let mut entry = segment.unwrap_or_default();
         (entry.low, entry.depth) = (slot.low, slot.depth);
         entry.merged = slot.merged;
         entry
     };
-    view.slots().iter().map(entry).collect()
+    slots.iter().map(entry).collect()
 }

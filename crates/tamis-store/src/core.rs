@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) room: Signal,
     pub(crate) stopping: AtomicBool,
     pub(crate) readers: Readers,
+    /// Number of the next loader.
+    pub(crate) loaders: AtomicU64,
     pub(crate) _lock: Option<Box<dyn Lock>>,
 }
 
@@ -220,6 +222,7 @@ impl Shared {
             room: Signal::default(),
             stopping: AtomicBool::new(false),
             readers: Readers::new(parts.read_threads),
+            loaders: AtomicU64::new(1),
             _lock: parts.lock,
         }
     }
@@ -433,27 +436,37 @@ impl Shared {
                 moved.push(op.kind, op.key, op.value)?;
                 continue;
             }
-            let pages = (op.value.len() as u64).div_ceil(PAGE);
-            let extent = lock(&self.space).extents.allocate(pages);
-            taken.push(extent);
-            // Whole pages, so that the file has all of the extent.
-            let rest = pages * PAGE - op.value.len() as u64;
-            let offset = extent.offset() + op.value.len() as u64;
-            write_all_at(&*self.data, op.value, extent.offset())
-                .and_then(|()| {
-                    let zeros = [0; PAGE as usize];
-                    write_all_at(&*self.data, &zeros[..rest as usize], offset)
-                })
-                .map_err(|e| Error::io("write", DATA, e))?;
-            let place = Place::of(extent, op.value).encode();
+            let place = self.write_large(op.value)?;
+            taken.push(place.extent);
+            let place = place.encode();
             moved.push(Kind::Large, op.key, &place)?;
         }
         self.sync(&*self.data, DATA)?;
         Ok(moved)
     }
 
+    /// Writes a value to an extent of its own, which is released after an
+    /// error.
+    pub(crate) fn write_large(&self, value: &[u8]) -> Result<Place> {
+        let pages = (value.len() as u64).div_ceil(PAGE);
+        let extent = lock(&self.space).extents.allocate(pages);
+        // Whole pages, so that the file has all of the extent.
+        let rest = pages * PAGE - value.len() as u64;
+        let offset = extent.offset() + value.len() as u64;
+        write_all_at(&*self.data, value, extent.offset())
+            .and_then(|()| {
+                let zeros = [0; PAGE as usize];
+                write_all_at(&*self.data, &zeros[..rest as usize], offset)
+            })
+            .map_err(|e| {
+                self.give_back(&[extent]);
+                Error::io("write", DATA, e)
+            })?;
+        Ok(Place::of(extent, value))
+    }
+
     /// Releases extents of a write that failed before it was in the log.
-    fn give_back(&self, taken: &[Extent]) {
+    pub(crate) fn give_back(&self, taken: &[Extent]) {
         let mut space = lock(&self.space);
         for &extent in taken {
             space.extents.release(extent);

@@ -48,6 +48,7 @@
 //! | `delta`, `view` | buffered writes of a slot; slots and directory |
 //! | `page`, `segment` | blocks of records; runs of them with an index |
 //! | `merge`, `compact` | new segments from old ones; the shortest file |
+//! | `load` | new segments from many records at once |
 //! | `manifest`, `commit` | the durable state; how it changes |
 //! | `extents`, `space` | free pages; when a page is free |
 //! | `open`, `background` | creation, recovery; when merging happens |
@@ -84,6 +85,7 @@ mod error;
 mod extents;
 mod files;
 mod hash;
+mod load;
 mod log;
 mod manifest;
 mod many;
@@ -105,6 +107,7 @@ pub use batch::Batch;
 pub use disk::{Disk, DiskFile, Lock, LockKind, Mode};
 pub use error::{Error, Result};
 pub use files::Files;
+pub use load::Loader;
 pub use options::{Durability, MAX_KEY, MAX_VALUE, MIN_RAM, Options};
 pub use plan::{Plan, plan};
 pub use snapshot::{IntoIter, Iter, Snapshot};

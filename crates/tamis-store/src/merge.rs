@@ -18,15 +18,32 @@ use crate::space::Retired;
 use crate::view::{Slot, View, has};
 
 /// A slot that is merged, with the writes that are merged into it.
-struct Input {
-    slot: Arc<Slot>,
+pub(crate) struct Input {
+    pub(crate) slot: Arc<Slot>,
     delta: Arc<Delta>,
-    merged: u64,
+    pub(crate) merged: u64,
 }
 
 impl Input {
+    /// Takes the writes of `slot`, all up to sequence number `last`. The
+    /// caller holds the writer.
+    pub(crate) fn freeze(slot: &Arc<Slot>, last: u64) -> Self {
+        let (delta, merged) = slot.freeze(last);
+        Self { slot: Arc::clone(slot), delta, merged }
+    }
+
+    /// The records of the segment with the writes applied.
+    pub(crate) fn records(&self, shared: &Shared) -> Merged {
+        let segment = self.slot.segment.clone();
+        let reader = segment.map(|segment| {
+            SegmentReader::new(segment, Arc::clone(&shared.data))
+        });
+        let range = (self.slot.low, self.slot.depth);
+        Merged::new(reader, Arc::clone(&self.delta), range, shared.hash)
+    }
+
     /// Pages and records of the segment and the writes, at most.
-    fn size(&self) -> (u64, u64) {
+    pub(crate) fn size(&self) -> (u64, u64) {
         let (pages, records) =
             self.slot.segment.as_ref().map_or((0, 0), |segment| {
                 (u64::from(segment.entry.data_pages), segment.entry.records)
@@ -70,11 +87,7 @@ impl Shared {
             let last = writer.next - 1;
             let inputs = self
                 .joined(&view, at, last)
-                .map(|at| {
-                    let slot = Arc::clone(&view.slots()[at]);
-                    let (delta, merged) = slot.freeze(last);
-                    Input { slot, delta, merged }
-                })
+                .map(|at| Input::freeze(&view.slots()[at], last))
                 .collect::<Vec<_>>();
             (inputs, writer.next_segment)
         };
@@ -85,24 +98,13 @@ impl Shared {
             let (pages, records) = input.size();
             (sum.0 + pages, sum.1 + records)
         });
-        // Split into 2^k parts of at most half to all of the largest size.
-        let parts = (pages * PAGE)
-            .div_ceil(self.split_bytes())
-            .max(records.div_ceil(self.ram.max_records()))
-            .next_power_of_two();
-        let k = (parts.trailing_zeros() as u8).min(MAX_DEPTH - depth);
-        let targets: Vec<_> = (0..1u64 << k)
-            .map(|part| {
-                let shift = 64 - u32::from(depth + k);
-                let offset = part.checked_shl(shift).unwrap_or(0);
-                (low + offset, depth + k)
-            })
-            .collect();
+        let targets = self.targets((low, depth), pages, records);
+        let k = targets.len().trailing_zeros();
         // A quarter above the expected size, and room for an index.
         let share = pages >> k;
         let index = (records >> k) / 1000;
         let mut room = share + share / 4 + index + 32;
-        let mut build = Build { shared: self, taken: Vec::new() };
+        let mut build = Build::new(self);
         let slots = loop {
             let built = build.slots(&inputs, &targets, room, &mut next_id);
             match built {
@@ -116,6 +118,28 @@ impl Shared {
         self.publish(&inputs, slots, next_id);
         Counters::add(&self.counters.merges, 1);
         Ok(())
+    }
+
+    /// Ranges of segments that are built of `pages` pages and `records` records
+    /// of a range: 2^k, of at most half to all of the largest size.
+    pub(crate) fn targets(
+        &self,
+        (low, depth): (u64, u8),
+        pages: u64,
+        records: u64,
+    ) -> Vec<(u64, u8)> {
+        let parts = (pages * PAGE)
+            .div_ceil(self.split_bytes())
+            .max(records.div_ceil(self.ram.max_records()))
+            .next_power_of_two();
+        let k = (parts.trailing_zeros() as u8).min(MAX_DEPTH - depth);
+        (0..1u64 << k)
+            .map(|part| {
+                let shift = 64 - u32::from(depth + k);
+                let offset = part.checked_shl(shift).unwrap_or(0);
+                (low + offset, depth + k)
+            })
+            .collect()
     }
 
     /// Size at which a segment is split: parts have between 0.7 and 1.4 of
@@ -178,7 +202,12 @@ impl Shared {
     }
 
     /// Replaces the merged slots by the new ones in the view.
-    fn publish(&self, inputs: &[Input], slots: Vec<Arc<Slot>>, next_id: u64) {
+    pub(crate) fn publish(
+        &self,
+        inputs: &[Input],
+        slots: Vec<Arc<Slot>>,
+        next_id: u64,
+    ) {
         let Some(writer) = &self.writer else { return };
         let mut writer = lock(writer);
         writer.next_segment = next_id;
@@ -195,6 +224,8 @@ impl Shared {
         let readers = inputs.iter().flat_map(|input| input.slot.readers());
         let pins = readers.collect();
         let mut extents = Vec::new();
+        // Inputs and slots are in the order of their ranges.
+        let mut at = 0;
         for Input { slot, delta, .. } in inputs {
             extents.extend_from_slice(delta.larges());
             if let Some(segment) = &slot.segment {
@@ -202,7 +233,6 @@ impl Shared {
             }
             let buffer = slot.buffer();
             extents.extend_from_slice(buffer.active.larges());
-            let mut at = 0;
             if buffer.active.is_empty() {
                 continue;
             }
@@ -245,14 +275,19 @@ impl Shared {
 }
 
 /// New segments, with the extents they take until they are published.
-struct Build<'a> {
+pub(crate) struct Build<'a> {
     shared: &'a Shared,
     taken: Vec<Extent>,
 }
 
-impl Build<'_> {
+impl<'a> Build<'a> {
+    /// No segments yet.
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self { shared, taken: Vec::new() }
+    }
+
     /// Gives the extents back.
-    fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         let mut space = lock(&self.shared.space);
         for extent in self.taken.drain(..) {
             space.extents.release(extent);
@@ -272,56 +307,63 @@ impl Build<'_> {
         let merged =
             inputs.iter().map(|input| input.merged).min().unwrap_or(0);
         let mut slots = Vec::with_capacity(targets.len());
-        let mut records = inputs.iter().map(|input| {
-            let segment = input.slot.segment.clone();
-            let reader = segment.map(|segment| {
-                SegmentReader::new(segment, Arc::clone(&shared.data))
-            });
-            let Slot { low, depth, .. } = *input.slot;
-            let delta = Arc::clone(&input.delta);
-            Merged::new(reader, delta, (low, depth), shared.hash)
-        });
+        let mut records = inputs.iter().map(|input| input.records(shared));
         let mut current = records.next();
-        for &(low, depth) in targets {
-            let extent = lock(&shared.space).extents.allocate(room);
-            self.taken.push(extent);
-            let id = *next_id;
-            *next_id += 1;
-            let target = Target { low, depth, id, merged, extent };
-            let mut writer =
-                SegmentWriter::new(&*shared.data, &shared.filter, target);
-            let inside = |position| has((low, depth), position);
-            while let Some(input) = &mut current {
-                match input.next(inside, |position, record, large| {
-                    writer.push(position, record, large)
-                })? {
-                    Step::Written => {}
-                    Step::Outside => break,
-                    Step::End => current = records.next(),
+        for &range in targets {
+            let inside = |position| has(range, position);
+            let slot = self.slot(range, room, merged, next_id, |writer| {
+                while let Some(input) = &mut current {
+                    match input.next(inside, |position, record, large| {
+                        writer.push(position, record, large)
+                    })? {
+                        Step::Written => {}
+                        Step::Outside => break,
+                        Step::End => current = records.next(),
+                    }
                 }
-            }
-            let segment = match writer.finish(&shared.ram.index)? {
-                Written::Full => return Ok(None),
-                Written::Empty => None,
-                Written::Segment(segment) => Some(segment),
-            };
-            let used = segment.as_ref().map_or(0, |s| s.entry.extent.pages);
-            let rest = Extent {
-                start: extent.start + used,
-                pages: extent.pages - used,
-            };
-            lock(&shared.space).extents.release(rest);
-            self.taken.pop();
-            self.taken.push(Extent { start: extent.start, pages: used });
-            let bytes = used * PAGE;
-            Counters::add(&shared.counters.segment_bytes, bytes);
-            let total = &shared.ram.buffers;
+                Ok(())
+            })?;
+            let Some(slot) = slot else { return Ok(None) };
             let readers = inputs.iter().flat_map(|i| i.slot.readers());
-            let slot = Slot::new((low, depth), merged, segment, total)
-                .after(readers.collect());
-            slots.push(Arc::new(slot));
+            slots.push(Arc::new(slot.after(readers.collect())));
         }
         Ok(Some(slots))
+    }
+
+    /// Builds the slot of a range from the records that `fill` writes. `None`
+    /// if they need more than `room` pages.
+    pub(crate) fn slot(
+        &mut self,
+        (low, depth): (u64, u8),
+        room: u64,
+        merged: u64,
+        next_id: &mut u64,
+        fill: impl FnOnce(&mut SegmentWriter<'a>) -> Result<()>,
+    ) -> Result<Option<Slot>> {
+        let shared = self.shared;
+        let extent = lock(&shared.space).extents.allocate(room);
+        self.taken.push(extent);
+        let id = *next_id;
+        *next_id += 1;
+        let target = Target { low, depth, id, merged, extent };
+        let mut writer =
+            SegmentWriter::new(&*shared.data, &shared.filter, target);
+        fill(&mut writer)?;
+        let segment = match writer.finish(&shared.ram.index)? {
+            Written::Full => return Ok(None),
+            Written::Empty => None,
+            Written::Segment(segment) => Some(segment),
+        };
+        let used = segment.as_ref().map_or(0, |s| s.entry.extent.pages);
+        let rest =
+            Extent { start: extent.start + used, pages: extent.pages - used };
+        lock(&shared.space).extents.release(rest);
+        self.taken.pop();
+        self.taken.push(Extent { start: extent.start, pages: used });
+        Counters::add(&shared.counters.segment_bytes, used * PAGE);
+        let range = (low, depth);
+        let total = &shared.ram.buffers;
+        Ok(Some(Slot::new(range, merged, segment, total)))
     }
 }
 

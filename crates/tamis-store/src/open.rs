@@ -12,6 +12,7 @@ use crate::disk::{Disk, DiskFile, Lock, LockKind, Mode, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, Extents, PAGE};
 use crate::hash::KeyHash;
+use crate::load;
 use crate::log;
 use crate::manifest::{DATA, Manifest, SLOTS, SegmentEntry};
 use crate::options::{FilterSize, Options};
@@ -372,7 +373,9 @@ fn scan(
     }
     if repair {
         for name in names {
-            if log::number(&name).is_some_and(|n| n < manifest.first_log) {
+            let old = log::number(&name)
+                .is_some_and(|number| number < manifest.first_log);
+            if old || load::is_temporary(&name) {
                 disk.remove(&name)
                     .map_err(|e| Error::io("remove", &name, e))?;
             }

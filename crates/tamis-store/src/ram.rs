@@ -65,6 +65,11 @@ impl Ram {
         self.budget
     }
 
+    /// Most bytes of buffered writes that were chosen.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.buffer_bytes
+    }
+
     /// Bytes that a merge may hold.
     pub(crate) fn merge(&self) -> u64 {
         let records = self.max_records();

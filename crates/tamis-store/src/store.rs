@@ -10,6 +10,7 @@ use crate::core::{Shared, lock};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::files::Files;
+use crate::load::Loader;
 use crate::open;
 use crate::options::Options;
 use crate::snapshot::{IntoIter, Snapshot};
@@ -321,6 +322,32 @@ impl Store {
     /// ```
     pub fn write_batch(&self, batch: &Batch) -> Result<()> {
         self.shared.write(batch)
+    }
+
+    /// Loads many records at once, without the log and the write buffer: for a
+    /// store that is empty, or that has less data than is to be loaded. The
+    /// records are sorted in at most half of the memory for buffered writes
+    /// and in a temporary file, and are seen when the loader is
+    /// [finished](Loader::finish).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReadOnly`], [`Error::Poisoned`], [`Error::Ram`].
+    ///
+    /// ```
+    /// use tamis_store::{Options, Store};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let store = Store::create(dir.path(), &Options::new())?;
+    /// let mut loader = store.loader()?;
+    /// loader.put("apple", "red")?;
+    /// loader.put("apple", "green")?;
+    /// loader.finish()?;
+    /// assert_eq!(store.get("apple")?.as_deref(), Some(&b"green"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn loader(&self) -> Result<Loader> {
+        Loader::new(Arc::clone(&self.shared))
     }
 
     /// The state of the store now, for reading while writing goes on.

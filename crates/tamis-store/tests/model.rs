@@ -13,6 +13,7 @@ enum Step {
     Put(u8, usize),
     Delete(u8),
     Batch(Vec<(u8, Option<usize>)>),
+    Load(Vec<(u8, usize)>),
     Get(u8),
     Snapshot,
     DropSnapshot,
@@ -28,6 +29,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (any::<u8>(), len()).prop_map(|(k, n)| Step::Put(k, n)),
         8 => any::<u8>().prop_map(Step::Delete),
         4 => prop::collection::vec(write, 0..20).prop_map(Step::Batch),
+        1 => prop::collection::vec((any::<u8>(), len()), 0..300)
+            .prop_map(Step::Load),
         10 => any::<u8>().prop_map(Step::Get),
         2 => Just(Step::Snapshot),
         1 => Just(Step::DropSnapshot),
@@ -97,6 +100,16 @@ proptest! {
                         }
                     }
                     store.write_batch(&batch).unwrap();
+                }
+                Step::Load(records) => {
+                    let mut loader = store.loader().unwrap();
+                    for (j, (key, len)) in records.iter().enumerate() {
+                        let value = value(i + j, *len);
+                        loader.put([*key], &value).unwrap();
+                        model.insert(vec![*key], value);
+                    }
+                    let loaded = loader.finish().unwrap();
+                    prop_assert_eq!(loaded, records.len() as u64);
                 }
                 Step::Get(key) => {
                     let found = store.get([*key]).unwrap();

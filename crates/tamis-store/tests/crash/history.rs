@@ -451,6 +451,29 @@ impl History {
                 self.store().compact()?;
                 self.settle();
             }
+            96 => {
+                // Some are dropped. All else is in one commit.
+                let finish = self.rng.u8(..4) > 0;
+                let mut loader = self.store().loader()?;
+                let mut content = self.last().clone();
+                // More than the memory of a loader goes to a file.
+                let long = self.rng.u8(..8) == 0;
+                for _ in 0..self.rng.u8(1..60) {
+                    let k = self.rng.u8(..KEYS);
+                    let len = match long {
+                        true => self.rng.usize(12_000..60_000),
+                        false => self.value_len(),
+                    };
+                    self.version += 1;
+                    loader.put(key(k), value(k, self.version, len))?;
+                    content.insert(k, self.version);
+                }
+                if finish {
+                    self.contents.push(content);
+                    loader.finish()?;
+                    self.settle();
+                }
+            }
             _ => {
                 self.close()?;
                 self.open()?;
