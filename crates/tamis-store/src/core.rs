@@ -395,20 +395,21 @@ impl Shared {
             }
         };
         let always = self.settings.durability == Durability::Always;
-        // After an error the log may name the extents: they stay taken.
-        let last = self.apply_with_room(writer, batch, always)?;
+        let last = self.apply_with_room(writer, batch, always, &taken)?;
         if always {
             self.sync_log(last)?;
         }
         self.after_write()
     }
 
-    /// [`apply`](Self::apply) once the buffers have room for the batch.
+    /// [`apply`](Self::apply) once the buffers have room for the batch, whose
+    /// large values are in the extents `taken`.
     fn apply_with_room(
         &self,
         writer: &Mutex<Writer>,
         batch: &Batch,
         always: bool,
+        taken: &[Extent],
     ) -> Result<u64> {
         let bytes = batch.bytes().len() as u64;
         let needed = bytes + bytes / 4 + batch.len() as u64 * ENTRY_RAM;
@@ -416,10 +417,14 @@ impl Shared {
             {
                 let mut writer = lock(writer);
                 if self.ram.has_room(needed) {
-                    return self.apply(&mut writer, batch, always);
+                    let first = writer.next;
+                    let applied = self.apply(&mut writer, batch, always);
+                    return applied.inspect_err(|_| {
+                        lock(&self.space).doubt(first, taken);
+                    });
                 }
             }
-            self.make_room(needed)?;
+            self.make_room(needed).inspect_err(|_| self.give_back(taken))?;
         }
     }
 
@@ -525,9 +530,15 @@ impl Shared {
             return Ok(());
         }
         self.sync(&*file, &name)?;
-        self.durable.fetch_max(last, Ordering::AcqRel);
+        self.set_durable(last);
         *lock(&self.synced_at) = Instant::now();
         Ok(())
+    }
+
+    /// The log is durable up to sequence number `last`.
+    fn set_durable(&self, last: u64) {
+        self.durable.fetch_max(last, Ordering::AcqRel);
+        lock(&self.space).settle(last);
     }
 
     /// Keeps whether the logs exceed their limit.
@@ -551,7 +562,7 @@ impl Shared {
         let (file, name) = writer.log.file();
         // A later file proves that this one is complete.
         self.sync(&*file, &name)?;
-        self.durable.fetch_max(writer.next - 1, Ordering::AcqRel);
+        self.set_durable(writer.next - 1);
         let number = writer.log.number() + 1;
         let log = log::Writer::create(
             &*self.disk,

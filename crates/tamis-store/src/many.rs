@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::core::{Found, Shared, lock};
@@ -67,37 +68,51 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Readers {
     threads: usize,
-    queue: OnceLock<Arc<Queue>>,
+    started: OnceLock<Started>,
 }
 
-impl Drop for Readers {
-    fn drop(&mut self) {
-        if let Some(queue) = self.queue.get() {
-            lock(&queue.state).stopping = true;
-            queue.added.notify_all();
-        }
-    }
+#[derive(Debug)]
+struct Started {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Readers {
     /// At most `threads` threads.
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, queue: OnceLock::new() }
+        Self { threads, started: OnceLock::new() }
+    }
+
+    /// Ends the threads and waits for them. They hold the lock of the store
+    /// as long as they hold a job.
+    pub(crate) fn stop(&self) {
+        let Some(started) = self.started.get() else { return };
+        let mut state = lock(&started.queue.state);
+        state.stopping = true;
+        state.jobs.clear();
+        drop(state);
+        started.queue.added.notify_all();
+        for thread in lock(&started.threads).drain(..) {
+            let _ = thread.join();
+        }
     }
 
     /// Offers a job to all threads.
     fn offer(&self, job: &Arc<Job>) {
-        let queue = self.queue.get_or_init(|| {
+        let started = self.started.get_or_init(|| {
             let queue = Arc::new(Queue::default());
-            for _ in 0..self.threads {
+            let start = |_| {
                 let queue = Arc::clone(&queue);
                 // Without a thread the caller does its reads.
-                let _ = std::thread::Builder::new()
+                std::thread::Builder::new()
                     .name("tamis-store-read".into())
-                    .spawn(move || serve(&queue));
-            }
-            queue
+                    .spawn(move || serve(&queue))
+                    .ok()
+            };
+            let threads = (0..self.threads).filter_map(start).collect();
+            Started { queue, threads: Mutex::new(threads) }
         });
+        let queue = &started.queue;
         let helpers = self.threads.min(job.reads.len() - 1);
         let mut state = lock(&queue.state);
         state.jobs.extend((0..helpers).map(|_| Arc::clone(job)));

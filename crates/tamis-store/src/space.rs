@@ -41,6 +41,9 @@ pub(crate) struct Space {
     pub(crate) retired: Vec<Retired>,
     /// Extents that no durable manifest names, with possible readers.
     read: Vec<Retired>,
+    /// Extents of large values whose write failed while its frame was
+    /// written to the log, with the sequence number of the frame.
+    doubtful: Vec<(u64, Extent)>,
     /// Log files that no durable manifest names.
     pub(crate) logs: Vec<String>,
     /// Generation of the durable manifest.
@@ -60,6 +63,7 @@ impl Space {
             extents,
             retired: Vec::new(),
             read: Vec::new(),
+            doubtful: Vec::new(),
             logs: Vec::new(),
             generation,
             body,
@@ -71,6 +75,30 @@ impl Space {
     pub(crate) fn hold_free(&mut self, end: u64) {
         let extents = self.extents.take_all(end);
         self.read.push(Retired { pins: Vec::new(), extents });
+    }
+
+    /// Keeps extents that a frame may name whose write failed: the frame may
+    /// be in the log until a later one is durable in its place.
+    pub(crate) fn doubt(&mut self, sequence: u64, extents: &[Extent]) {
+        self.doubtful.extend(extents.iter().map(|&e| (sequence, e)));
+    }
+
+    /// The log is durable up to sequence number `durable`: frames that failed
+    /// with such a number have been replaced. Readers of other processes may
+    /// have read them.
+    pub(crate) fn settle(&mut self, durable: u64) {
+        if self.doubtful.is_empty() {
+            return;
+        }
+        let (free, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.doubtful)
+                .into_iter()
+                .partition(|&(sequence, _)| sequence <= durable);
+        self.doubtful = kept;
+        let extents: Vec<_> = free.into_iter().map(|(_, e)| e).collect();
+        if !extents.is_empty() {
+            self.read.push(Retired { pins: Vec::new(), extents });
+        }
     }
 
     /// Pages that a commit would let be released.

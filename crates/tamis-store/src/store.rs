@@ -478,6 +478,7 @@ impl Drop for Store {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        self.shared.readers.stop();
         // `flush` reports errors; the log has all durable writes.
         let _ = self.shared.sync_log(u64::MAX);
     }

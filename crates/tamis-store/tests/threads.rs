@@ -1,10 +1,15 @@
 //! Readers, snapshots and writers in several threads while segments are
 //! merged, split and joined.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamis_store::{Batch, Durability, Error, Options, Result, Store};
+use tamis_store::{
+    Batch, Disk, DiskFile, Durability, Error, Files, Lock, LockKind, Mode,
+    Options, Result, Store,
+};
 
 fn options() -> Options {
     Options::new()
@@ -253,4 +258,91 @@ fn large_batches_find_room() {
         store.write_batch(&batch).unwrap();
     }
     assert!(store.contains((11u32 << 16).to_le_bytes()).unwrap());
+}
+
+/// A directory whose reads take as long as those of a disk.
+#[derive(Debug)]
+struct Slow(Files);
+
+#[derive(Debug)]
+struct SlowFile(Arc<dyn DiskFile>);
+
+impl Disk for Slow {
+    fn open(&self, name: &str, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(SlowFile(self.0.open(name, mode)?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.0.sync_dir()
+    }
+
+    fn lock(
+        &self,
+        name: &str,
+        kind: LockKind,
+    ) -> io::Result<Option<Box<dyn Lock>>> {
+        self.0.lock(name, kind)
+    }
+}
+
+impl DiskFile for SlowFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::thread::sleep(Duration::from_micros(50));
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.0.punch(offset, len)
+    }
+}
+
+/// The threads of `get_many` hold nothing of a store that was closed.
+#[test]
+fn a_store_opens_directly_after_overlapping_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(Slow(Files::new(dir.path())));
+    let options = options().read_threads(16);
+    let store = Store::create_on(Arc::clone(&disk), &options).unwrap();
+    let keys: Vec<[u8; 8]> = (0..1000u64).map(u64::to_le_bytes).collect();
+    for key in &keys {
+        store.put(key, [7; 500]).unwrap();
+    }
+    store.compact().unwrap();
+    store.close().unwrap();
+    for round in 0..20 {
+        let store = Store::open_on(Arc::clone(&disk), &options)
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let start = round * 31 % 900;
+        let found = store.get_many(&keys[start..start + 64]).unwrap();
+        assert!(found.iter().all(|value| value.as_deref() == Some(&[7; 500])));
+        store.close().unwrap();
+    }
 }

@@ -490,11 +490,12 @@ impl History {
         }
     }
 
-    /// Mostly short, sometimes several pages.
+    /// Mostly short, sometimes several pages, rarely an extent of its own.
     fn value_len(&mut self) -> usize {
-        match self.rng.u8(..32) {
-            0 => self.rng.usize(4000..20_000),
-            1..4 => self.rng.usize(500..3000),
+        match self.rng.u8(..128) {
+            0 => self.rng.usize(65_533..70_000),
+            4..8 => self.rng.usize(4000..20_000),
+            8..20 => self.rng.usize(500..3000),
             _ => self.rng.usize(..120),
         }
     }

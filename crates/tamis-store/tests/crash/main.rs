@@ -8,9 +8,11 @@ mod disk;
 mod history;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use disk::{FaultKind, SimDisk};
+use disk::{Fault, FaultKind, SimDisk};
 use history::{History, Run};
+use tamis_store::{Batch, Durability, Error, Options, Store};
 
 /// Crash points of the quick test.
 const QUICK: u64 = 20_000;
@@ -116,6 +118,66 @@ fn a_fault_at_every_operation_loses_nothing_acknowledged() {
         }
         assert!(at > 50, "the history of seed {seed} has {at} operations");
     }
+}
+
+/// A large value whose write fails, at any operation, takes no space once a
+/// later write is durable.
+#[test]
+fn a_large_value_that_failed_leaves_no_space() {
+    let options = Options::new()
+        .background(false)
+        .durability(Durability::None)
+        .segment_bytes(16 << 10)
+        .seed(1);
+    let used = |fault: Option<u64>, kind| {
+        let disk = SimDisk::new(1);
+        let store =
+            Store::create_on(Arc::new(disk.clone()), &options).expect("new");
+        let fault = fault.map(|at| disk.calls() + at);
+        disk.set_fault(fault.map(|at| Fault { at, kind, lasting: false }));
+        // The frame of a large batch is written at once.
+        let mut batch = Batch::new();
+        batch.put("large", vec![1; 300_000]).expect("valid");
+        for i in 0..70u32 {
+            batch.put(i.to_le_bytes(), [2; 1000]).expect("valid");
+        }
+        let failed = store.write_batch(&batch).is_err();
+        let reached = fault.is_none_or(|at| disk.calls() >= at);
+        disk.set_fault(None);
+        if failed && !matches!(store.flush(), Err(Error::Poisoned)) {
+            assert_eq!(store.get("large").expect("no fault"), None);
+        }
+        for _ in 0..3 {
+            if let Err(error) = store.put("small", "value") {
+                // A sync failed.
+                assert!(matches!(error, Error::Poisoned), "{error}");
+                return (None, reached);
+            }
+            store.compact().expect("no fault");
+        }
+        let disk = store.stats().expect("no fault").disk;
+        (Some((failed, disk.data - disk.free)), reached)
+    };
+    let (with, _) = used(None, FaultKind::Error);
+    let (_, with) = with.expect("no fault");
+    let mut failures = 0;
+    for kind in [FaultKind::Error, FaultKind::NoSpace] {
+        for at in 1.. {
+            let (used, reached) = used(Some(at), kind);
+            match used {
+                Some((true, used)) => {
+                    failures += 1;
+                    assert!(used + 290_000 < with, "{kind:?} {at}: {used}");
+                }
+                Some((false, used)) => assert_eq!(used, with, "{kind:?} {at}"),
+                None => {}
+            }
+            if !reached {
+                break;
+            }
+        }
+    }
+    assert!(failures > 5, "{failures}");
 }
 
 /// A changed bit gives an error or changes nothing.
