@@ -84,7 +84,7 @@ const ARCHS: [Arch; 4] = [
 
 /// Tests with few random cases: the kernels beside the reference, format,
 /// histories, fingerprint blocks and tables.
-const TESTS: &str = "--lib --test format --test compact --test model \
+const TESTS: &str = "--features table --lib --test format --test compact --test model \
                      --test tinyset --test chained --test multilevel";
 /// Runs the tests on the architectures named, or on all.
 pub(crate) fn arch(names: &[&str]) -> Result {

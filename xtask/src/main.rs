@@ -138,7 +138,7 @@ fn test() -> Result {
 fn slow() -> Result {
     step("slow tests");
     Cargo::new(
-        "test --release -p tamis --features slow-tests \
+        "test --release -p tamis --features slow-tests,table \
          --test statistics --test balanced --test tinyset --test on_disk \
          -- --nocapture hundreds_of_millions a_million_blocks \
          a_hundred_million a_million_present",

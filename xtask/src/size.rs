@@ -10,9 +10,12 @@ use crate::source::{Source, read, tracked};
 
 pub(crate) fn size() -> Result {
     step("sizes");
-    Cargo::new("build --quiet --release -p tamis-cli").run()?;
+    // With symbols, which are counted and then stripped.
+    Cargo::new("build --quiet --profile dist -p tamis-cli")
+        .env("CARGO_PROFILE_DIST_STRIP", "false")
+        .run()?;
     Cargo::new("doc --quiet -p tamis --no-deps").run()?;
-    let binary = root().join("target/release/tamis");
+    let binary = root().join("target/dist/tamis");
     let stripped = root().join("target/tamis-stripped");
     let [binary, stripped] =
         [binary, stripped].map(|path| path.to_string_lossy().into_owned());
@@ -149,8 +152,15 @@ fn section(text: &str, name: &str) -> u64 {
     words.and_then(|mut words| words.next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Bytes of all functions, and of those whose path or `impl` type is in
-/// crate `tamis`, from `nm -S --demangle`.
+/// First words of paths in the program `tamis`, whose crate has the name of
+/// the library.
+const PROGRAM_PATHS: [&str; 9] = [
+    "Cli", "failure", "fullness", "identity", "keys", "main", "progress",
+    "report", "verb",
+];
+
+/// Bytes of all functions, and of those whose path or `impl` type is in the
+/// library `tamis`, from `nm -S --demangle`.
 fn code_bytes(text: &str) -> (u64, u64) {
     // Identical functions may share an address.
     let mut functions = BTreeMap::new();
@@ -158,7 +168,11 @@ fn code_bytes(text: &str) -> (u64, u64) {
         let fields: Vec<&str> = line.splitn(4, ' ').collect();
         let [address, bytes, "t" | "T", name] = fields[..] else { continue };
         let Ok(bytes) = u64::from_str_radix(bytes, 16) else { continue };
-        let own = name.trim_start_matches('<').starts_with("tamis::");
+        let path = name.trim_start_matches('<').strip_prefix("tamis::");
+        let own = path.is_some_and(|path| {
+            let end = path.find(|c: char| !c.is_alphanumeric() && c != '_');
+            !PROGRAM_PATHS.contains(&&path[..end.unwrap_or(path.len())])
+        });
         functions.insert(address, (bytes, own));
     }
     let sum = |(all, of_tamis): (u64, u64), &(bytes, own): &(u64, bool)| {
@@ -206,9 +220,10 @@ mod tests {
                     0000000000002000 0000000000000020 T main\n\
                     0000000000003000 0000000000000001 t <tamis::Bloom as \
                     core::fmt::Debug>::fmt\n\
+                    0000000000005000 0000000000000002 t tamis::verb::add::run\n\
                     0000000000004000 0000000000000008 r tamis::TABLE\n\
                     U memcpy\n";
-        assert_eq!(code_bytes(text).0, 0x31);
+        assert_eq!(code_bytes(text), (0x33, 1));
     }
 
     #[test]

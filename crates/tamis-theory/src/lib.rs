@@ -69,15 +69,20 @@ pub mod bound;
 mod check;
 mod checked;
 mod coverage;
+#[cfg(feature = "tables")]
 pub mod crisis;
 mod distribution;
 mod dot;
+#[cfg(feature = "models")]
 pub mod dynamics;
 mod error;
+#[cfg(feature = "models")]
 pub mod limit;
 mod load;
+#[cfg(feature = "models")]
 pub mod mixture;
 pub mod multilevel;
+#[cfg(feature = "models")]
 mod ode;
 pub mod plan;
 mod poisson;
@@ -88,9 +93,11 @@ pub mod sequential;
 pub mod single;
 pub mod split;
 pub mod standard;
+#[cfg(feature = "tables")]
 pub mod summary;
 pub mod tinyset;
 pub mod tune;
+#[cfg(feature = "models")]
 pub mod variance;
 
 pub use distribution::Distribution;

@@ -8,7 +8,7 @@
 extern crate alloc;
 
 /// The examples of the repository's front page, compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "table"))]
 #[doc = include_str!("../../../README.md")]
 struct RepositoryReadme;
 
@@ -32,7 +32,9 @@ mod plan;
 mod search;
 #[cfg(feature = "serde")]
 mod serde;
+#[cfg(feature = "table")]
 pub mod summary;
+#[cfg(feature = "table")]
 pub mod table;
 
 pub use block::fingerprint::Removal;

@@ -57,6 +57,10 @@ const SINGLE_OVERFLOW: f64 = 0.005;
 /// past the budget for the same reason: `access_budget` and
 /// `overflow_fraction` are then those of Theorem 6, with all keys read.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "table"),
+    expect(dead_code, reason = "some fields are for tables")
+)]
 pub(crate) struct SchemeBalance {
     pub(crate) access_budget: f64,
     /// `None` if no block ever refuses a key.

@@ -30,6 +30,7 @@ pub mod finite;
 pub mod fluid;
 pub mod list;
 pub(crate) mod refuser;
+#[cfg(feature = "models")]
 pub mod returned;
 mod walk;
 

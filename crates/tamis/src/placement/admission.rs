@@ -7,7 +7,7 @@ const TICKET_STREAM: usize = 40;
 
 /// The random word of a key at one of its choices: the upper half is its coin
 /// for [`Admission`], the lower half its class for
-/// [`tracking`](crate::summary::tracking).
+/// [`tracking`](super::tracking).
 ///
 /// Derived from the hash, so that a lookup repeats the decisions of the
 /// insertion.

@@ -11,6 +11,7 @@ mod proposals;
 mod scattered;
 mod scheme;
 mod single;
+pub(crate) mod tracking;
 
 pub(crate) use admission::{Admission, ticket, ticket_stream};
 pub(crate) use pair::Pair;

@@ -65,6 +65,7 @@ impl Proposals {
     }
 
     /// The range of every choice.
+    #[cfg(feature = "table")]
     pub(crate) fn ranges(&self) -> impl Iterator<Item = BlockRange> + '_ {
         (0..self.choices).map(|choice| self.range(choice))
     }

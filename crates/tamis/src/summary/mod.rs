@@ -44,7 +44,6 @@ mod mixing;
 mod no_summary;
 mod rates;
 mod table_shape;
-pub(crate) mod tracking;
 mod type_filter;
 
 pub use deletion::Deletion;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::placement::Admission;
-use crate::summary::tracking;
+use crate::placement::tracking;
 
 /// Classes of keys that a bucket distinguishes: one word of tracking bits.
 const CLASSES: u32 = u64::BITS;

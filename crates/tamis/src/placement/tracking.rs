@@ -6,7 +6,7 @@
 //! that class refused. With one bit all keys share one class.
 //!
 //! Used by [`Balanced`](crate::Balanced) filters, whose blocks hold the bits,
-//! and by [`Chained`](crate::table::Chained) tables.
+//! and by the tables `table::Chained`.
 
 /// The class of a key, from the [ticket](crate::placement::ticket) of one of
 /// its choices.
