@@ -218,6 +218,10 @@ fn probes(bits_per_key: f64) -> RangeInclusive<u32> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::println;
+
     use super::*;
 
     /// The documented cost of a search, counted: clocks differ.
@@ -250,5 +254,55 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The rate of the search over that of the best of all designs.
+    fn excess(block_bits: u32, max_reads: f64, bits: f64) -> f64 {
+        let mode = Some(Mode::Popcount);
+        let request = Request::new(block_bits, max_reads, mode).unwrap();
+        let found = request.for_memory(bits).unwrap().prediction.fpr;
+        found / request.exhaustive(bits).unwrap()
+    }
+
+    /// Few bits, where the rates of neighbouring kinds scatter most, and the
+    /// default limit on reads.
+    #[test]
+    fn the_search_finds_nearly_the_best_of_all_designs() {
+        for (block_bits, max_reads, bits) in [
+            (256, 1.25, 8.0),
+            (512, 1.02, 9.0),
+            (512, 1.25, 12.0),
+            (256, 2.0, 14.0),
+        ] {
+            let excess = excess(block_bits, max_reads, bits);
+            assert!(
+                (0.999..1.01).contains(&excess),
+                "{block_bits} {max_reads} {bits}: {excess}"
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "minutes: `cargo xtask slow`"]
+    fn the_search_finds_nearly_the_best_of_all_designs_everywhere() {
+        let (mut worst, mut sum, mut count) = (0.0f64, 0.0, 0);
+        for block_bits in [256, 512] {
+            for max_reads in [1.02, 1.05, 1.1, 1.25, 2.0] {
+                for half in (8..=96).step_by(4) {
+                    let bits = 0.5 * f64::from(half);
+                    let excess = excess(block_bits, max_reads, bits);
+                    if excess > 1.002 {
+                        println!("{block_bits} {max_reads} {bits}: {excess}");
+                    }
+                    worst = worst.max(excess);
+                    (sum, count) = (sum + excess, count + 1);
+                }
+            }
+        }
+        println!(
+            "{count} designs: mean {}, worst {worst}",
+            sum / f64::from(count)
+        );
+        assert!(worst < 1.01, "{worst}");
     }
 }

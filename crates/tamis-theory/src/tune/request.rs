@@ -136,6 +136,16 @@ impl Request {
         found.ok_or(Error::NoDesign { max_reads_miss })
     }
 
+    /// The least rate of all designs for a memory.
+    #[cfg(test)]
+    pub(crate) fn exhaustive(&self, bits_per_key: f64) -> Result<f64> {
+        let load = load(self.block_bits, bits_per_key)?;
+        let found = self.at(load, probes(bits_per_key)).exhaustive();
+        let max_reads_miss = self.max_reads_miss;
+        let found = found.ok_or(Error::NoDesign { max_reads_miss })?;
+        Ok(self.design(bits_per_key, &found)?.prediction.fpr)
+    }
+
     fn at(&self, load: f64, probes: RangeInclusive<u32>) -> Search {
         let goal = Goal::Absorb { max_reads: self.max_reads };
         let cost = self.cost.clone();

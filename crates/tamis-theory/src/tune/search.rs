@@ -492,3 +492,58 @@ fn valley(
     let near = near.fold(f64::INFINITY, f64::min);
     if near.is_finite() { near.max(1.0) } else { 1.0 }
 }
+
+#[cfg(test)]
+impl Search {
+    /// The best design by popcount of all: every kind, number of choices and
+    /// threshold, the last by steps of three and then one by one near the
+    /// three best.
+    pub(crate) fn exhaustive(&self) -> Option<Found> {
+        let mut least: Option<Found> = None;
+        for probes in self.probes.clone() {
+            let last = Last::new(self.block_bits, self.load, probes);
+            for tracking_bits in TRACKING {
+                let mode = Mode::Popcount;
+                let kind = Kind { mode, probes, tracking_bits };
+                if !kind.possible(self.block_bits) {
+                    continue;
+                }
+                let mut blocks = self.blocks(kind);
+                let (low, high) = blocks.range();
+                for choices in self.goal.choices() {
+                    let mut near = None;
+                    let mut at = |threshold, tolerance| {
+                        let at = (choices, threshold);
+                        let found = self.arrivals(
+                            &mut blocks,
+                            at,
+                            &last,
+                            near,
+                            tolerance,
+                        )?;
+                        near = found.is_allowed().then_some(found.surplus);
+                        Some(found)
+                    };
+                    let mut rough: Vec<Found> = (low..=high)
+                        .step_by(3)
+                        .filter_map(|threshold| at(threshold, COARSE))
+                        .filter(Found::is_allowed)
+                        .collect();
+                    rough.sort_by(|x, y| x.fpr.total_cmp(&y.fpr));
+                    rough.truncate(3);
+                    let near = rough.iter().flat_map(|found| {
+                        let at = found.threshold;
+                        at.saturating_sub(2).max(low)..=(at + 2).min(high)
+                    });
+                    let fine = near.filter_map(|at_| at(at_, MIDDLE));
+                    let fine = fine.filter(Found::is_allowed);
+                    let best = fine.min_by(|x, y| x.fpr.total_cmp(&y.fpr));
+                    least = best
+                        .filter(|b| least.is_none_or(|l| b.fpr < l.fpr))
+                        .or(least);
+                }
+            }
+        }
+        least
+    }
+}
