@@ -20,6 +20,11 @@ pub trait Token: Copy {
     #[doc(hidden)]
     const IS_TUNED: bool = true;
 
+    /// Whether code is small rather than fast in batches: keys are handled one
+    /// after the other, by the functions of single keys.
+    #[doc(hidden)]
+    const IS_COMPACT: bool = false;
+
     /// Runs `work` in a function of its own with this level's features.
     ///
     /// Keeps `work` from increasing register pressure in the caller.
@@ -54,6 +59,11 @@ pub(crate) struct Scalar;
 
 impl Token for Scalar {
     const IS_TUNED: bool = false;
+
+    /// Beside AVX2 this level is for processors before 2013. Its batch loops
+    /// would be a quarter of the library's code and of its compilation.
+    const IS_COMPACT: bool =
+        cfg!(all(target_arch = "x86_64", feature = "std", not(miri)));
 
     #[inline(never)]
     fn call_outlined<W: WithToken<Self>>(self, work: W) -> W::Output {

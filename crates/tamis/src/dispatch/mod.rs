@@ -31,7 +31,7 @@ impl<T: bloom::Ops + fingerprint::Ops> Backend for T {}
 
 /// The part of a structure that is the same whatever memory it is in: layout,
 /// tables, kernel parameters.
-pub(crate) trait Core {
+pub(crate) trait Core: 'static {
     /// Memory for lookups.
     type View<'a>: Copy;
     /// Memory for the insertion of one key.
@@ -42,6 +42,10 @@ pub(crate) trait Core {
 
 /// One implementation of the operations on structures with this core.
 pub(crate) trait Kernel<C: Core> {
+    /// Whether AVX-512 makes it at least 3 % faster than AVX2 on some
+    /// processor. If not, its functions for AVX2 serve that level as well.
+    const WIDE: bool;
+
     /// Looks up `hashes`; `found` has the same length and is overwritten.
     fn contains_batch<B: Backend>(
         backend: B,
@@ -55,6 +59,9 @@ pub(crate) trait Kernel<C: Core> {
 /// The insertions of a kernel. Apart from [`Kernel`], because some kernels
 /// differ in their lookups only.
 pub(crate) trait Insertion<C: Core> {
+    /// As in [`Kernel`].
+    const WIDE: bool;
+
     /// Inserts one key. Returns `true` if it certainly was absent.
     fn insert<B: Backend>(
         backend: B,
@@ -81,6 +88,9 @@ pub(crate) trait Insertion<C: Core> {
 /// of a shorter one. No implementation is for `S` with a lifetime of its own
 /// choice, such as `'static`.
 pub(crate) unsafe trait SingleLookup<S> {
+    /// As in [`Kernel`].
+    const WIDE: bool;
+
     fn contains<B: Backend>(backend: B, structure: &S, hash: u64) -> bool;
 }
 
@@ -90,7 +100,7 @@ pub(crate) struct KernelFns<S, C: Core> {
     /// `fn(&S)` would make every structure invariant in its memory's
     /// lifetime.
     contains: unsafe fn(*const (), u64) -> bool,
-    core: CoreFns<C>,
+    core: &'static CoreFns<C>,
     structure: PhantomData<S>,
 }
 
@@ -125,7 +135,7 @@ macro_rules! for_level {
 impl<C: Core> CoreFns<C> {
     /// The functions of kernel `K` with insertions `I`.
     #[inline(always)]
-    pub(crate) fn new<K: Kernel<C>, I: Insertion<C>>() -> Self {
+    pub(crate) fn of<K: Kernel<C>, I: Insertion<C>>() -> &'static Self {
         for_level!(core_fns::<C, K, I>)
     }
 }
@@ -137,7 +147,7 @@ fn contains_fn<S, L: SingleLookup<S>>() -> unsafe fn(*const (), u64) -> bool {
 
 impl<S, C: Core> KernelFns<S, C> {
     /// The functions of a kernel and its single lookup `L`.
-    pub(crate) fn new<L: SingleLookup<S>>(core: CoreFns<C>) -> Self {
+    pub(crate) fn new<L: SingleLookup<S>>(core: &'static CoreFns<C>) -> Self {
         let contains = contains_fn::<S, L>();
         Self { contains, core, structure: PhantomData }
     }
@@ -199,28 +209,48 @@ impl<S, C: Core> KernelFns<S, C> {
 }
 
 /// The functions of a kernel with the features of a list, which are where a
-/// level's features begin: everything they call is inlined into them.
+/// level's features begin: everything they call is inlined into them. Kernels
+/// that are not `WIDE` take the functions of another level.
 macro_rules! functions {
     ($module:ident, $token:expr, $features:ident) => {
+        functions!($module, $token, $features, $module);
+    };
+    ($module:ident, $token:expr, $features:ident, $narrow:ident) => {
         mod $module {
             use super::*;
 
-            pub(super) fn core_fns<C, K, I>() -> CoreFns<C>
+            pub(super) fn core_fns<C, K, I>() -> &'static CoreFns<C>
             where
                 C: Core,
                 K: Kernel<C>,
                 I: Insertion<C>,
             {
-                CoreFns {
-                    contains_batch: contains_batch::<C, K>,
-                    insert: insert::<C, I>,
-                    insert_batch: insert_batch::<C, I>,
+                const {
+                    &CoreFns {
+                        contains_batch: match K::WIDE {
+                            true => contains_batch::<C, K>,
+                            false => super::$narrow::contains_batch::<C, K>,
+                        },
+                        insert: match I::WIDE {
+                            true => insert::<C, I>,
+                            false => super::$narrow::insert::<C, I>,
+                        },
+                        insert_batch: match I::WIDE {
+                            true => insert_batch::<C, I>,
+                            false => super::$narrow::insert_batch::<C, I>,
+                        },
+                    }
                 }
             }
 
             pub(super) fn contains_fn<S, L: SingleLookup<S>>()
             -> unsafe fn(*const (), u64) -> bool {
-                contains::<S, L>
+                const {
+                    match L::WIDE {
+                        true => contains::<S, L>,
+                        false => super::$narrow::contains::<S, L>,
+                    }
+                }
             }
 
             $features! { enable!
@@ -228,7 +258,7 @@ macro_rules! functions {
                 ///
                 /// The processor has the features, and `structure` points to
                 /// an `S` that is not changed during the call.
-                unsafe fn contains<S, L: SingleLookup<S>>(
+                pub(super) unsafe fn contains<S, L: SingleLookup<S>>(
                     structure: *const (),
                     hash: u64,
                 ) -> bool {
@@ -242,7 +272,7 @@ macro_rules! functions {
                 /// # Safety
                 ///
                 /// The processor has the features.
-                unsafe fn contains_batch<C: Core, K: Kernel<C>>(
+                pub(super) unsafe fn contains_batch<C: Core, K: Kernel<C>>(
                     core: &C,
                     view: C::View<'_>,
                     hashes: &[u64],
@@ -256,7 +286,7 @@ macro_rules! functions {
                 /// # Safety
                 ///
                 /// The processor has the features.
-                unsafe fn insert<C: Core, I: Insertion<C>>(
+                pub(super) unsafe fn insert<C: Core, I: Insertion<C>>(
                     core: &C,
                     store: C::Store<'_>,
                     hash: u64,
@@ -269,7 +299,7 @@ macro_rules! functions {
                 /// # Safety
                 ///
                 /// The processor has the features.
-                unsafe fn insert_batch<C: Core, I: Insertion<C>>(
+                pub(super) unsafe fn insert_batch<C: Core, I: Insertion<C>>(
                     core: &C,
                     range: C::Range<'_>,
                     hashes: &[u64],
@@ -301,7 +331,8 @@ functions!(
     avx512,
     // SAFETY: the function's contract, for the same list of features.
     unsafe { crate::arch::Avx512::new_unchecked() },
-    avx512_features
+    avx512_features,
+    avx2
 );
 
 // Manual impls: `derive` would require `S: Copy` and `C: Copy`.
@@ -312,14 +343,6 @@ impl<S, C: Core> Clone for KernelFns<S, C> {
 }
 
 impl<S, C: Core> Copy for KernelFns<S, C> {}
-
-impl<C: Core> Clone for CoreFns<C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<C: Core> Copy for CoreFns<C> {}
 
 impl<S, C: Core> core::fmt::Debug for KernelFns<S, C> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

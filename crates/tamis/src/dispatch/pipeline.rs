@@ -120,6 +120,32 @@ pub(crate) fn contains<S: MultiProbe, B: Backend>(
     verdict == Verdict::Maybe
 }
 
+/// [`contains`], out of line: with [`IS_COMPACT`](crate::arch::Token) one
+/// function for single lookups in memory of every type and for batches.
+#[inline(always)]
+pub(crate) fn contains_outlined<S: MultiProbe, B: Backend>(
+    structure: S,
+    backend: B,
+    hash: u64,
+) -> bool {
+    backend.call_outlined(One { structure, hash })
+}
+
+/// One lookup.
+struct One<S> {
+    structure: S,
+    hash: u64,
+}
+
+impl<S: MultiProbe, B: Backend> WithToken<B> for One<S> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, backend: B) -> bool {
+        contains(self.structure, backend, self.hash)
+    }
+}
+
 /// Looks up `hashes`. `found` has the same length and is overwritten.
 #[inline(always)]
 pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
@@ -130,7 +156,11 @@ pub(crate) fn contains_batch<S: MultiProbe, B: Backend>(
 ) {
     let bytes = structure.bytes();
     // `const` blocks, so that loops that are never entered are not compiled.
-    if const { B::IS_TUNED && S::NO_PREFETCH_BELOW > 0 }
+    if const { B::IS_COMPACT } {
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = contains_outlined(structure, backend, hash);
+        }
+    } else if const { B::IS_TUNED && S::NO_PREFETCH_BELOW > 0 }
         && bytes <= S::NO_PREFETCH_BELOW
     {
         backend.call_outlined(OneByOne { structure, hashes, found });
@@ -282,15 +312,23 @@ where
         }
         let (whole, rest) = hashes.split_at(hashes.len() / ROW * ROW);
         let whole: &[[u64; ROW]] = bytemuck::cast_slice(whole);
+        // The last row of a batch of few rows.
+        let mut padded = [0; ROW];
+        padded[..rest.len()].copy_from_slice(rest);
+        let rows = whole.iter().chain([&padded]);
+        let rows = rows.take(hashes.len().div_ceil(ROW));
         // Those of the rows ahead, and of the row that is planned next.
         let mut plans = [P::Plans::default(); RING];
-        for (plans, row) in plans[..RING - 1].iter_mut().zip(whole) {
-            plan::<P, H>(probe, row, plans);
+        for (plans, row) in plans[..RING - 1].iter_mut().zip(rows) {
+            probe.plan_row(row, plans);
+            for (lane, &hash) in row.iter().enumerate() {
+                probe.prefetch::<H>(hash, plans, lane);
+            }
         }
-        // Rows with a row to plan, and the last ones without. A window has
+        // Rows with a row to plan, and the last keys without. A window has
         // one base address for both rows.
-        let early = (whole.len() + 1).saturating_sub(RING);
-        let (found, found_last) = found.split_at_mut(early * ROW);
+        let early = (whole.len() + 1).saturating_sub(RING) * ROW;
+        let (found, found_last) = found.split_at_mut(early);
         let mut at = 0;
         for (found, window) in
             found.chunks_exact_mut(ROW).zip(whole.windows(RING))
@@ -307,35 +345,37 @@ where
             }
             undecided.row(ROW);
         }
-        for (row, found) in (early..).zip(found_last.chunks_mut(ROW)) {
-            let plans = &mut plans[row % RING];
-            let mut padded = [0; ROW];
-            let row = match whole.get(row) {
-                Some(row) => row,
-                None => {
-                    padded[..rest.len()].copy_from_slice(rest);
-                    plan::<P, H>(probe, &padded, plans);
-                    &padded
-                }
-            };
-            for (lane, (found, &hash)) in found.iter_mut().zip(row).enumerate()
-            {
-                let verdict = probe.test(backend, hash, plans, lane);
-                record::<P>(found, verdict);
-                undecided.key(verdict);
-            }
-            undecided.row(found.len());
-        }
-        undecided.finish();
+        let hashes = &hashes[early..];
+        let last = Last { probe, hashes, found: found_last, undecided };
+        backend.call_outlined(last);
     }
 }
 
-/// Plans and prefetches a row.
-#[inline(always)]
-fn plan<P: Probe, H: Hint>(probe: P, row: &[u64; ROW], plans: &mut P::Plans) {
-    probe.plan_row(row, plans);
-    for (lane, &hash) in row.iter().enumerate() {
-        probe.prefetch::<H>(hash, plans, lane);
+/// The last keys of a scan, whose blocks are prefetched: one after the other,
+/// without their plans. A second copy of the planned test would be a third of
+/// the code of a scan.
+struct Last<'a, P, U> {
+    probe: P,
+    hashes: &'a [u64],
+    found: &'a mut [bool],
+    undecided: U,
+}
+
+impl<B: Backend, P: Probe, U: Collect> WithToken<B> for Last<'_, P, U> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, backend: B) {
+        let Self { probe, hashes, found, mut undecided } = self;
+        for (hashes, found) in hashes.chunks(ROW).zip(found.chunks_mut(ROW)) {
+            for (&hash, found) in hashes.iter().zip(found) {
+                let verdict = probe.test_one(backend, hash);
+                record::<P>(found, verdict);
+                undecided.key(verdict);
+            }
+            undecided.row(hashes.len());
+        }
+        undecided.finish();
     }
 }
 
@@ -583,8 +623,15 @@ mod tests {
             assert_eq!(found, member(hash), "{len} keys, {bytes} bytes");
             assert_eq!(contains(fake, backend, hash), member(hash));
         }
-        // The first probe of every key is prefetched once.
-        let whole = if bytes > 1 || !B::IS_TUNED { len } else { 0 };
+        // The first probe of every key is prefetched once, but for the keys
+        // behind the last whole row of a batch of many.
+        let prefetches = !B::IS_COMPACT && (bytes > 1 || !B::IS_TUNED);
+        let ahead = if B::IS_TUNED && bytes == 11 { 4 } else { 2 };
+        let whole = match len / ROW {
+            _ if !prefetches => 0,
+            few if few < ahead => len,
+            rows => rows * ROW,
+        };
         let mut actual: Vec<u64> = prefetched
             .take()
             .into_iter()

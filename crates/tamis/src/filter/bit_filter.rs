@@ -120,7 +120,7 @@ pub trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         feature = "std",
         expect(private_interfaces, reason = "the trait is sealed")
     )]
-    fn core_fns(&self) -> CoreFns<Self>;
+    fn core_fns(&self) -> &'static CoreFns<Self>;
 
     /// Whether a key has one part in every geometry.
     #[doc(hidden)]

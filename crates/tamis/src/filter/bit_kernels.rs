@@ -13,6 +13,7 @@ use crate::dispatch::pipeline::{
 use crate::dispatch::{
     Backend, Core, CoreFns, Insertion, Kernel, KernelFns, SingleLookup,
 };
+use crate::format::Kind;
 use crate::memory::{BlockSource, BlocksMut, blocks, blocks_mut};
 
 impl<L: Layout> Core for L {
@@ -30,7 +31,7 @@ pub(crate) struct BitRange<'a> {
 
 /// Chooses the kernel of a layout, for blocks that single lookups find in
 /// `M`.
-pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
+pub(super) fn select<L: Layout, D: AsRef<[u8]>, M: BlockSource<D>>(
     layout: &L,
 ) -> KernelFns<BitFilter<L, D>, L> {
     let core = layout.core_fns();
@@ -44,17 +45,22 @@ pub(super) fn select<L: Layout, D, M: BlockSource<D>>(
 /// The functions of a layout that do not depend on its memory; called by
 /// [`Layout::core_fns`].
 #[inline(always)]
-pub(super) fn core_fns<L: Layout>(layout: &L) -> CoreFns<L> {
+pub(super) fn core_fns<L: Layout>(layout: &L) -> &'static CoreFns<L> {
     by_size!(layout, BYTES => match layout.groups() {
-        1 => CoreFns::new::<Bits<BYTES, 1>, Bits<BYTES, 1>>(),
-        2 => CoreFns::new::<Bits<BYTES, 2>, Bits<BYTES, 2>>(),
-        _ => CoreFns::new::<Bits<BYTES, ANY>, Bits<BYTES, ANY>>(),
+        1 => CoreFns::of::<Bits<BYTES, 1>, Bits<BYTES, 1>>(),
+        2 => CoreFns::of::<Bits<BYTES, 2>, Bits<BYTES, 2>>(),
+        _ => CoreFns::of::<Bits<BYTES, ANY>, Bits<BYTES, ANY>>(),
     })
 }
 
 /// The kernel for blocks of `BYTES` bytes with `GROUPS` groups of positions
 /// per part, or [`ANY`] number of them.
 struct Bits<const BYTES: usize, const GROUPS: u32>;
+
+/// Whether a layout's bits are computed in vectors.
+const fn has_vectors<L: Layout>() -> bool {
+    !matches!(L::KIND, Kind::Bloom)
+}
 
 /// The single lookup of kernel `K` in blocks of source `M`.
 struct BitLookup<K, M>(PhantomData<(K, M)>);
@@ -65,8 +71,11 @@ unsafe impl<L, D, M, const BYTES: usize, const GROUPS: u32>
     SingleLookup<BitFilter<L, D>> for BitLookup<Bits<BYTES, GROUPS>, M>
 where
     L: Layout,
+    D: AsRef<[u8]>,
     M: BlockSource<D>,
 {
+    const WIDE: bool = false;
+
     #[inline(always)]
     fn contains<B: Backend>(
         backend: B,
@@ -74,6 +83,11 @@ where
         mut hash: u64,
     ) -> bool {
         let layout = filter.layout;
+        if const { B::IS_COMPACT } {
+            let blocks = blocks(filter.envelope.blocks());
+            let view = BitView::<L, BYTES, ANY> { layout, blocks };
+            return pipeline::contains_outlined(view, backend, hash);
+        }
         for part in 0..layout.parts() {
             let (block, probe) = layout.part::<BYTES>(hash, part);
             let Envelope { data, payload, .. } = &filter.envelope;
@@ -99,6 +113,8 @@ where
 impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
     for Bits<BYTES, GROUPS>
 {
+    const WIDE: bool = has_vectors::<L>();
+
     #[inline(always)]
     fn contains_batch<B: Backend>(
         backend: B,
@@ -108,14 +124,22 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32> Kernel<L>
         found: &mut [bool],
     ) {
         let blocks = blocks(view);
-        let view = BitView::<L, BYTES, GROUPS> { layout, blocks };
-        pipeline::contains_batch(view, backend, hashes, found);
+        if const { B::IS_COMPACT } {
+            // Plain code does not depend on the number of groups.
+            let view = BitView::<L, BYTES, ANY> { layout, blocks };
+            pipeline::contains_batch(view, backend, hashes, found);
+        } else {
+            let view = BitView::<L, BYTES, GROUPS> { layout, blocks };
+            pipeline::contains_batch(view, backend, hashes, found);
+        }
     }
 }
 
 impl<L: Layout, const BYTES: usize, const GROUPS: u32> Insertion<L>
     for Bits<BYTES, GROUPS>
 {
+    const WIDE: bool = has_vectors::<L>();
+
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,

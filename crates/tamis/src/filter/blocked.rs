@@ -65,7 +65,7 @@ impl Layout for BlockedLayout {
         expect(private_interfaces, reason = "the trait is sealed")
     )]
     #[inline(never)]
-    fn core_fns(&self) -> CoreFns<Self> {
+    fn core_fns(&self) -> &'static CoreFns<Self> {
         super::bit_kernels::core_fns(self)
     }
 

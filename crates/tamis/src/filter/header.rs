@@ -102,9 +102,13 @@ impl Header {
     /// assert!(tamis::Header::parse(b"no header").is_err());
     /// ```
     pub fn parse(image: &[u8]) -> Result<Self> {
-        let header = ImageHeader::parse(image)?;
-        let filter = AnyFilter::from_header(&header, &[][..])?;
-        Ok(Self { bytes: header.bytes, filter })
+        match ImageHeader::parse(image) {
+            Ok(ref header) => {
+                let filter = AnyFilter::from_header(header, &[][..])?;
+                Ok(Self { bytes: header.bytes, filter })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Kind of the filter.

@@ -58,7 +58,7 @@ fn change<R>(
     path: &Path,
     wait: Duration,
     operation: &'static str,
-    change: impl FnOnce(&AnyFilter<Mapped>, &mut [u8]) -> Result<Changed<R>>,
+    change: impl FnOnce(&AnyFilter<&[u8]>, &mut [u8]) -> Result<Changed<R>>,
 ) -> Result<R> {
     let ExclusiveFile(file) = ExclusiveFile::open(path, wait)?;
     let (journal, result) = {
@@ -71,7 +71,7 @@ fn change<R>(
                 "the compact form of a file is written as a whole",
             ));
         }
-        let filter = AnyFilter::from_header(&header, old.clone())?;
+        let filter = AnyFilter::from_header(&header, &old[..])?;
         let blocks = filter.envelope().payload.clone();
         let mut new = PrivateMap::new(&file, header.bytes)?;
         let Changed { result, items, geometry, mut touched } =

@@ -67,7 +67,7 @@ impl Layout for SplitLayout {
         expect(private_interfaces, reason = "the trait is sealed")
     )]
     #[inline(never)]
-    fn core_fns(&self) -> CoreFns<Self> {
+    fn core_fns(&self) -> &'static CoreFns<Self> {
         super::bit_kernels::core_fns(self)
     }
 

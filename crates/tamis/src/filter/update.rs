@@ -161,7 +161,8 @@ impl FileLock {
     /// ```
     pub fn load(&mut self) -> Result<AnyFilter> {
         self.version = Version::of(&self.path);
-        let filter = AnyFilter::<Mapped>::open(&self.path)?;
+        let file = Mapped::open(&self.path)?;
+        let filter = AnyFilter::from_bytes(&file[..])?;
         filter.verify()?;
         filter.into_owned()
     }

@@ -68,10 +68,10 @@ impl<'a> Image<'a> {
     /// Passes the bytes after the header to `put`, in order. Returns the
     /// header, whose checksums need all chunks: every chunk is hashed when it
     /// is written, which reads it once.
-    fn write<E>(
+    fn write(
         &self,
-        mut put: impl FnMut(&[u8]) -> core::result::Result<(), E>,
-    ) -> core::result::Result<Vec<u8>, E> {
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Vec<u8>> {
         let mut header = self.header;
         let mut at = u64::from(header.header_bytes);
         for (section, bytes) in header.sections.iter_mut().zip(&self.sections)
@@ -112,11 +112,11 @@ pub(crate) trait Persist {
         let image = self.image();
         let mut out = Vec::with_capacity(image.header.bytes as usize);
         out.resize(image.header.header_bytes.into(), 0);
-        let written = image.write(|piece| {
+        let header = image.write(&mut |piece| {
             out.extend_from_slice(piece);
-            Ok::<(), core::convert::Infallible>(())
+            Ok(())
         });
-        let Ok(header) = written;
+        let header = header.expect("appending to a vector cannot fail");
         out[..header.len()].copy_from_slice(&header);
         out
     }
@@ -146,7 +146,7 @@ pub(crate) trait Persist {
         let image = self.image();
         let start = image.header.header_bytes.into();
         file.seek(SeekFrom::Start(start))?;
-        let header = image.write(|piece| file.write_all(piece))?;
+        let header = image.write(&mut |piece| Ok(file.write_all(piece)?))?;
         file.rewind()?;
         file.write_all(&header)?;
         Ok(())
@@ -185,7 +185,7 @@ pub(crate) trait Persist {
     {
         let hasher = self.image().header.hasher;
         let private = hasher.id() == HashId::SipHash13;
-        super::writer::replace(path, overwrite, private, |file| {
+        super::writer::replace(path, overwrite, private, &mut |file| {
             self.write_to_file(file)
         })
     }

@@ -39,7 +39,7 @@ pub(crate) fn replace(
     path: &Path,
     overwrite: Overwrite,
     private: bool,
-    write: impl FnOnce(&mut File) -> Result<()>,
+    write: &mut dyn FnMut(&mut File) -> Result<()>,
 ) -> Result<()> {
     // The root directory, which has no parent, fails below as irregular.
     let directory = path.parent().unwrap_or(path);

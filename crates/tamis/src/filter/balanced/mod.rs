@@ -24,8 +24,7 @@ use crate::format::{Counts, Image, ImageHeader, Kind, Persist, SectionTag};
 use crate::key::{Key, KeyHasher};
 use crate::memory::Owned;
 use crate::overflow::{HashBytes, Overflow, OverflowList, OverflowListView};
-use crate::placement::Scheme;
-use crate::summary::tracking;
+use crate::placement::{Scheme, tracking};
 use kernels::{Engine, Site};
 use shape::{BalancedShape, Tally};
 

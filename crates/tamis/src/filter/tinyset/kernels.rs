@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use super::TinySet;
 use super::geometry::TinySetGeometry;
-use crate::arch::{Hint, L2, WithToken};
+use crate::arch::{Hint, L2, WithToken, opaque};
 use crate::block::Verdict;
 use crate::block::fingerprint::{
     BlockKey, BlockTables, Bytes, Capped, DecodedBlock, Elastic, Entry,
@@ -28,8 +28,6 @@ use crate::placement::address;
 #[derive(Clone, Copy)]
 pub(super) struct TinySetCore {
     pub(super) geometry: TinySetGeometry,
-    /// Number of the first of `fast_kernels` that fits, from 1 on, or 0.
-    kernel: u8,
     tables: BlockTables,
 }
 
@@ -74,15 +72,20 @@ pub(super) fn is_fast(shape: Shape) -> bool {
     fast_kernels!(any)
 }
 
+/// Number of the first of `fast_kernels` that fits, from 1 on, or 0.
+#[derive(Clone, Copy)]
+pub(super) struct KernelNumber(u8);
+
 impl TinySetCore {
-    pub(super) fn new(geometry: TinySetGeometry) -> Self {
+    pub(super) fn new(geometry: TinySetGeometry) -> (Self, KernelNumber) {
         let mut kernel = 0;
         macro_rules! first {
             ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
                 type Block<'a> = FastBlock<'a, $bytes, $form, $heads>;
                 kernel += 1;
                 if let Some(tables) = Block::tables(geometry.shape) {
-                    return Self { geometry, kernel, tables };
+                    let kernel = KernelNumber(kernel);
+                    return (Self { geometry, tables }, kernel);
                 }
             )*};
         }
@@ -92,25 +95,26 @@ impl TinySetCore {
             };
         }
         fast_kernels!(each);
-        Self { geometry, kernel: 0, tables: BlockTables::UNUSED }
+        let tables = BlockTables::UNUSED;
+        (Self { geometry, tables }, KernelNumber(0))
     }
 }
 
 /// Selects the functions of a kernel, for blocks that single lookups find in
 /// `M`.
 pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
-    core: &TinySetCore,
+    chosen: KernelNumber,
 ) -> TinySetFns<D> {
     let mut kernel = 0;
     macro_rules! first {
         ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
             type Here = Fast<$bytes, $form, $heads>;
             #[inline(never)]
-            fn core_fns() -> CoreFns<TinySetCore> {
-                CoreFns::new::<Here, Here>()
+            fn core_fns() -> &'static CoreFns<TinySetCore> {
+                CoreFns::of::<Here, Here>()
             }
             kernel += 1;
-            if core.kernel == kernel {
+            if chosen.0 == kernel {
                 return KernelFns::new::<FastLookup<Here, M>>(core_fns());
             }
         )*};
@@ -122,8 +126,8 @@ pub(super) fn select<D: AsRef<[u8]>, M: BlockSource<D>>(
     }
     fast_kernels!(each);
     #[inline(never)]
-    fn core_fns() -> CoreFns<TinySetCore> {
-        CoreFns::new::<Reference, Reference>()
+    fn core_fns() -> &'static CoreFns<TinySetCore> {
+        CoreFns::of::<Reference, Reference>()
     }
     KernelFns::new::<Reference>(core_fns())
 }
@@ -144,8 +148,15 @@ where
     F: FormSpec,
     H: HeadSpec,
 {
+    const WIDE: bool = true;
+
     #[inline(always)]
     fn contains<B: Backend>(backend: B, set: &TinySet<D>, hash: u64) -> bool {
+        if const { B::IS_COMPACT } {
+            let (core, bytes) = (&set.core, set.blocks());
+            let view = TinySetView::<BYTES, F, H>::new(core, bytes);
+            return pipeline::contains_outlined(view, backend, hash);
+        }
         match lookup_fast::<D, M, BYTES, F, H, B>(backend, set, hash) {
             Some(Verdict::Absent) => false,
             Some(Verdict::Maybe) => true,
@@ -209,24 +220,65 @@ where
     #[inline(always)]
     fn run(self, backend: B) -> bool {
         let Self { set, hash, .. } = self;
-        let (core, view) = (&set.core, set.blocks());
-        let view = TinySetView::<BYTES, F, H>::new(core, view);
-        let (block, key) = view.block_and_key(hash);
+        let (core, bytes) = (&set.core, set.blocks());
+        let spec = PhantomData::<(F, H)>;
+        let cold = LookupCold::<BYTES, F, H> { core, bytes, hash, spec };
         let verdict = match F::SPILLS {
-            false => view.fast.lookup_wide(backend, block, key),
-            true => match view.fast.lookup(backend, block, key) {
-                Verdict::Continue => SecondLevel { core, data: view.data() }
-                    .test_one(backend, hash),
-                verdict => verdict,
-            },
+            false => backend.call_cold(cold),
+            true => backend.call_cold(BothLevels(cold)),
         };
         verdict == Verdict::Maybe
+    }
+}
+
+/// A lookup in the first level that the fast path does not decide. Not
+/// generic over the memory of a filter: compiled once per kernel.
+struct LookupCold<'a, const BYTES: usize, F, H> {
+    core: &'a TinySetCore,
+    bytes: &'a [u8],
+    hash: u64,
+    spec: PhantomData<(F, H)>,
+}
+
+impl<B: Backend, const BYTES: usize, F: FormSpec, H: HeadSpec> WithToken<B>
+    for LookupCold<'_, BYTES, F, H>
+{
+    type Output = Verdict;
+
+    #[inline(always)]
+    fn run(self, backend: B) -> Verdict {
+        let Self { core, bytes, hash, .. } = self;
+        let view = TinySetView::<BYTES, F, H>::new(core, bytes);
+        let (block, key) = view.block_and_key(hash);
+        view.fast.lookup_outlined(backend, block, key)
+    }
+}
+
+/// A lookup in both levels.
+struct BothLevels<'a, const BYTES: usize, F, H>(LookupCold<'a, BYTES, F, H>);
+
+impl<B: Backend, const BYTES: usize, F: FormSpec, H: HeadSpec> WithToken<B>
+    for BothLevels<'_, BYTES, F, H>
+{
+    type Output = Verdict;
+
+    #[inline(always)]
+    fn run(self, backend: B) -> Verdict {
+        let LookupCold { core, bytes, hash, .. } = self.0;
+        let view = TinySetView::<BYTES, F, H>::new(core, bytes);
+        let (block, key) = view.block_and_key(hash);
+        match view.fast.lookup(backend, block, key) {
+            Verdict::Continue => view.next(1).test_one(backend, hash),
+            verdict => verdict,
+        }
     }
 }
 
 impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
     for Fast<BYTES, F, H>
 {
+    const WIDE: bool = true;
+
     #[inline(always)]
     fn contains_batch<B: Backend>(
         backend: B,
@@ -249,6 +301,8 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
 impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Insertion<TinySetCore>
     for Fast<BYTES, F, H>
 {
+    const WIDE: bool = false;
+
     #[inline(always)]
     fn insert<B: Backend>(
         backend: B,
@@ -382,31 +436,20 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
     #[inline(always)]
     fn test_one<B: Backend>(&self, backend: B, hash: u64) -> Verdict {
         let (block, key) = self.block_and_key(hash);
-        let view = *self;
         match self.fast.lookup_fast(backend, block, key) {
             Some(verdict) => verdict,
             // As in the single lookup.
-            None => backend.call_cold(LookupCold { view, hash }),
+            None => {
+                let (core, bytes) = (self.core, self.data());
+                let spec = PhantomData::<(F, H)>;
+                backend.call_cold(LookupCold::<BYTES, F, H> {
+                    core,
+                    bytes,
+                    hash,
+                    spec,
+                })
+            }
         }
-    }
-}
-
-/// A lookup in a batch that the fast path does not decide.
-struct LookupCold<'a, const BYTES: usize, F, H> {
-    view: TinySetView<'a, BYTES, F, H>,
-    hash: u64,
-}
-
-impl<B: Backend, const BYTES: usize, F: FormSpec, H: HeadSpec> WithToken<B>
-    for LookupCold<'_, BYTES, F, H>
-{
-    type Output = Verdict;
-
-    #[inline(always)]
-    fn run(self, backend: B) -> Verdict {
-        let Self { view, hash } = self;
-        let (block, key) = view.block_and_key(hash);
-        view.fast.lookup_wide(backend, block, key)
     }
 }
 
@@ -656,9 +699,38 @@ impl<'a, const BYTES: usize, F: FormSpec, H: HeadSpec>
         repeats: RepeatPolicy,
     ) -> InsertOutcome {
         let (block, fraction) = address(hash, self.core.geometry.blocks);
-        let chain = FastBlock::<BYTES, F, H>::chain(hash);
         let block = &mut self.blocks[(block - self.first) as usize];
-        FastBlock::<BYTES, F, H>::new(&self.core.tables)
+        let tables = &self.core.tables;
+        let spec = PhantomData::<(F, H)>;
+        let insert =
+            InsertFast { tables, block, hash, fraction, repeats, spec };
+        match B::IS_COMPACT {
+            true => backend.call_outlined(insert),
+            false => insert.run(backend),
+        }
+    }
+}
+
+/// An insertion in place.
+struct InsertFast<'a, const BYTES: usize, F, H> {
+    tables: &'a BlockTables,
+    block: &'a mut [u8; BYTES],
+    hash: u64,
+    fraction: u64,
+    repeats: RepeatPolicy,
+    spec: PhantomData<(F, H)>,
+}
+
+impl<B: Backend, const BYTES: usize, F: FormSpec, H: HeadSpec> WithToken<B>
+    for InsertFast<'_, BYTES, F, H>
+{
+    type Output = InsertOutcome;
+
+    #[inline(always)]
+    fn run(self, backend: B) -> InsertOutcome {
+        let Self { tables, block, hash, fraction, repeats, .. } = self;
+        let chain = FastBlock::<BYTES, F, H>::chain(hash);
+        FastBlock::<BYTES, F, H>::new(tables)
             .insert(backend, block, chain, fraction, repeats)
     }
 }
@@ -682,7 +754,12 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Update
 
     #[inline(always)]
     fn update<B: Backend>(&mut self, backend: B, &hash: &u64) {
-        let repeats = self.core.geometry.silent_policy();
+        // Hidden from the optimiser, which would compile the loop once per
+        // policy.
+        let repeats = match opaque(self.core.geometry.repeats.into()) {
+            0 => RepeatPolicy::Skip,
+            _ => RepeatPolicy::Store,
+        };
         let outcome = self.insert(backend, hash, repeats);
         if outcome == InsertOutcome::NeedsDecoding {
             insert_decoded(self.core, self.decoded(), hash, repeats);
@@ -799,12 +876,16 @@ impl ReferenceView<'_> {
 // SAFETY: generic over the memory `D`, and so over every lifetime in it.
 #[expect(unsafe_code, reason = "a promise about lifetimes")]
 unsafe impl<D: AsRef<[u8]>> SingleLookup<TinySet<D>> for Reference {
+    const WIDE: bool = false;
+
     fn contains<B: Backend>(_: B, set: &TinySet<D>, hash: u64) -> bool {
         ReferenceView { core: &set.core, data: set.blocks() }.contains(hash)
     }
 }
 
 impl Kernel<TinySetCore> for Reference {
+    const WIDE: bool = false;
+
     fn contains_batch<B: Backend>(
         _: B,
         core: &TinySetCore,
@@ -820,6 +901,8 @@ impl Kernel<TinySetCore> for Reference {
 }
 
 impl Insertion<TinySetCore> for Reference {
+    const WIDE: bool = false;
+
     fn insert<B: Backend>(
         _: B,
         core: &TinySetCore,
@@ -899,7 +982,7 @@ mod tests {
             repeats: false,
         };
         let tables = FastBlock::<64, Plain, H>::tables(shape).unwrap();
-        let core = TinySetCore { geometry, kernel: 0, tables };
+        let core = TinySetCore { geometry, tables };
         // Planning reads no block: one is enough.
         let bytes = [0; 64];
         let view = TinySetView::<64, Plain, H>::new(&core, &bytes);

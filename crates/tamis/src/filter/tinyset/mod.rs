@@ -123,8 +123,8 @@ impl TinySet {
 
     /// Around memory that has all blocks and nothing else.
     fn owned(geometry: TinySetGeometry, envelope: Envelope) -> Self {
-        let core = TinySetCore::new(geometry);
-        let fns = kernels::select::<_, WholeBuffer>(&core);
+        let (core, kernel) = TinySetCore::new(geometry);
+        let fns = kernels::select::<_, WholeBuffer>(kernel);
         Self { core, fns, envelope, residue: true }
     }
 
@@ -216,8 +216,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             TinySetGeometry::decode(header.geometry(Kind::TinySet)?)?;
         let sections = [(SectionTag::BLOCKS, geometry.payload())];
         let (envelope, _) = Envelope::view(header, data, sections)?;
-        let core = TinySetCore::new(geometry);
-        let fns = kernels::select::<_, AfterHeader>(&core);
+        let (core, kernel) = TinySetCore::new(geometry);
+        let fns = kernels::select::<_, AfterHeader>(kernel);
         Ok(Self { core, fns, envelope, residue: true })
     }
 

@@ -62,8 +62,8 @@ impl Sharded {
         let envelope = envelope
             .map(|data| data.as_ref().chunks(bytes).map(shard).collect());
         let one = super::TinySetGeometry { blocks: 1, ..geometry };
-        let one = TinySetCore::new(one);
-        let one = (one, kernels::select::<_, WholeBuffer>(&one));
+        let (one, kernel) = TinySetCore::new(one);
+        let one = (one, kernels::select::<_, WholeBuffer>(kernel));
         Self { core, fns, one, envelope, per_shard }
     }
 

@@ -233,7 +233,7 @@ impl Window {
         overwrite: Overwrite,
     ) -> Result<()> {
         let private = self.hasher().id() == HashId::SipHash13;
-        format::replace(path, overwrite, private, |file| {
+        format::replace(path, overwrite, private, &mut |file| {
             self.young.write_to(&mut *file)?;
             self.old.write_to(file)
         })

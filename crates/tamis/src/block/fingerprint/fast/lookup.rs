@@ -31,8 +31,19 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
     ) -> Verdict {
         match self.lookup_fast(token, block, key) {
             Some(verdict) => verdict,
-            None => token.call_cold(LookupWide(self, block, key)),
+            None => self.lookup_outlined(token, block, key),
         }
+    }
+
+    /// [`lookup_wide`](Self::lookup_wide), out of line.
+    #[inline(always)]
+    pub(crate) fn lookup_outlined<T: Ops>(
+        self,
+        token: T,
+        block: &[u8; BYTES],
+        key: BlockKey,
+    ) -> Verdict {
+        token.call_cold(LookupWide(self, block, key))
     }
 
     /// Looks a key up, if the block has the expected number of entries.
@@ -261,7 +272,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
     /// Looks a key up in a block with more or fewer entries than the fast
     /// path handles.
     #[inline(always)]
-    pub(crate) fn lookup_wide<T: Ops>(
+    fn lookup_wide<T: Ops>(
         self,
         token: T,
         block: &[u8; BYTES],
