@@ -20,11 +20,12 @@ mod section;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tamis::{AnyFilter, Header, KeyHasher, Kind};
+use tamis::{AnyFilter, Blocked, Filter, Header, KeyHasher, Kind, TinySet};
 
 use clock::timed;
 use machine::{Machine, RUSTC, version_of};
@@ -93,35 +94,72 @@ macro_rules! count {
     }};
 }
 
-/// Filters of tamis, opened once.
-struct Open<'a>(Vec<AnyFilter<&'a [u8]>>);
+/// A type of filter of tamis, in borrowed bytes: an engine knows which one it
+/// writes.
+trait Typed {
+    const KIND: Kind;
+    type View<'a>: Filter;
 
-impl Engine for Open<'_> {
+    fn open(bytes: &[u8]) -> tamis::Result<Self::View<'_>>;
+
+    fn open_with<'a>(
+        header: &Header,
+        bytes: &'a [u8],
+    ) -> tamis::Result<Self::View<'a>>;
+}
+
+macro_rules! typed {
+    ($($type:ident)*) => {$(
+        impl Typed for $type {
+            const KIND: Kind = Kind::$type;
+            type View<'a> = $type<&'a [u8]>;
+
+            #[inline(always)]
+            fn open(bytes: &[u8]) -> tamis::Result<Self::View<'_>> {
+                $type::from_bytes(bytes)
+            }
+
+            #[inline(always)]
+            fn open_with<'a>(
+                header: &Header,
+                bytes: &'a [u8],
+            ) -> tamis::Result<Self::View<'a>> {
+                $type::from_bytes_with(header, bytes)
+            }
+        }
+    )*};
+}
+typed! { Blocked TinySet }
+
+/// Filters of tamis, opened once.
+struct Open<'a, T: Typed>(Vec<T::View<'a>>);
+
+impl<T: Typed> Engine for Open<'_, T> {
     fn candidates(&self, hashes: &[u64]) -> Result<u64> {
         count!(hashes, &self.0, hash, filter => filter.contains_hash(hash))
     }
 }
 
 /// Headers parsed once, filters opened at each lookup.
-struct Parsed<'a>(&'a Buffer, Vec<Header>);
+struct Parsed<'a, T>(&'a Buffer, Vec<Header>, PhantomData<T>);
 
-impl Engine for Parsed<'_> {
+impl<T: Typed> Engine for Parsed<'_, T> {
     fn candidates(&self, hashes: &[u64]) -> Result<u64> {
         let runs = || self.1.iter().zip(self.0.filters());
         count!(hashes, runs(), hash, run => {
             let (header, bytes) = black_box(run);
-            AnyFilter::from_bytes_with(header, bytes)?.contains_hash(hash)
+            T::open_with(header, bytes)?.contains_hash(hash)
         })
     }
 }
 
 /// Headers parsed at each lookup.
-struct Bytes<'a>(&'a Buffer);
+struct Bytes<'a, T>(&'a Buffer, PhantomData<T>);
 
-impl Engine for Bytes<'_> {
+impl<T: Typed> Engine for Bytes<'_, T> {
     fn candidates(&self, hashes: &[u64]) -> Result<u64> {
         count!(hashes, self.0.filters(), hash, bytes => {
-            AnyFilter::from_bytes(black_box(bytes))?.contains_hash(hash)
+            T::open(black_box(bytes))?.contains_hash(hash)
         })
     }
 }
@@ -210,6 +248,23 @@ struct Contender<'a> {
     best: [f64; 2],
 }
 
+/// The three engines with filters of one type.
+fn engines<'a, T: Typed + 'a>(
+    buffer: &'a Buffer,
+    add: &mut impl FnMut(&'static str, &'static str, Box<dyn Engine + 'a>),
+) -> Result {
+    let name = T::KIND.name();
+    let open: std::result::Result<Vec<_>, _> =
+        buffer.filters().map(T::open).collect();
+    let headers: std::result::Result<Vec<_>, _> =
+        buffer.filters().map(Header::parse).collect();
+    let parsed = Parsed::<T>(buffer, headers?, PhantomData);
+    add(name, "once", Box::new(Open::<T>(open?)));
+    add(name, "with a header parsed once", Box::new(parsed));
+    add(name, "from bytes", Box::new(Bytes::<T>(buffer, PhantomData)));
+    Ok(())
+}
+
 fn measure(cli: &Cli) -> Result<String> {
     let Cli { runs, items, rounds, .. } = *cli;
     let keys: Vec<Vec<u64>> = (0..runs)
@@ -245,16 +300,9 @@ fn measure(cli: &Cli) -> Result<String> {
         let best = [f64::INFINITY; 2];
         contenders.push(Contender { name, opened, engine, best });
     };
-    for (kind, buffer) in &buffers {
-        let open: std::result::Result<Vec<_>, _> =
-            buffer.filters().map(AnyFilter::from_bytes).collect();
-        let headers: std::result::Result<Vec<_>, _> =
-            buffer.filters().map(Header::parse).collect();
-        let parsed = Parsed(buffer, headers?);
-        add(kind.name(), "once", Box::new(Open(open?)) as Box<dyn Engine>);
-        add(kind.name(), "with a header parsed once", Box::new(parsed));
-        add(kind.name(), "from bytes", Box::new(Bytes(buffer)));
-    }
+    let [(_, blocked), (_, tinyset)] = &buffers;
+    engines::<Blocked>(blocked, &mut add)?;
+    engines::<TinySet>(tinyset, &mut add)?;
     let open = FastOpen(fast.filters().map(fast_from).collect());
     add("fastbloom", "once", Box::new(open));
     add("fastbloom", "by a copy", Box::new(FastBytes(&fast)));
