@@ -134,6 +134,7 @@ impl KeyHasher {
 
     /// The hasher of a table if none is given. A table is not merged with
     /// another and needs no common hash; its time depends on collisions.
+    #[cfg(feature = "table")]
     pub(crate) fn for_table() -> Self {
         #[cfg(feature = "std")]
         return Self::random();
