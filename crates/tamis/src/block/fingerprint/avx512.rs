@@ -4,23 +4,16 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm_loadl_epi64, _mm_loadu_si128, _mm256_loadu_si256,
-    _mm256_storeu_si256, _mm512_add_epi8, _mm512_add_epi32,
-    _mm512_alignr_epi64, _mm512_and_si512, _mm512_broadcast_i64x4,
-    _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epi32_mask,
-    _mm512_cvtepi8_epi32, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32,
-    _mm512_cvtepu8_epi64, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
-    _mm512_mask_add_epi32, _mm512_mask_and_epi64,
-    _mm512_mask_cmpneq_epi64_mask, _mm512_mask_set1_epi32,
-    _mm512_mask_set1_epi64, _mm512_movm_epi64, _mm512_mullo_epi16,
-    _mm512_multishift_epi64_epi8, _mm512_or_si512, _mm512_permutexvar_epi8,
+    __m256i, __m512i, _mm_loadl_epi64, _mm256_loadu_si256, _mm512_add_epi8,
+    _mm512_add_epi32, _mm512_and_si512, _mm512_broadcast_i64x4,
+    _mm512_cmpeq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi64,
+    _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_mask_and_epi64,
+    _mm512_mask_cmpneq_epi64_mask, _mm512_movm_epi64, _mm512_mullo_epi16,
+    _mm512_multishift_epi64_epi8, _mm512_permutexvar_epi8,
     _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_rorv_epi32,
     _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_setr_epi32, _mm512_setr_epi64, _mm512_shrdi_epi64,
-    _mm512_shrdv_epi64, _mm512_sllv_epi32, _mm512_srli_epi32,
-    _mm512_srlv_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
-    _mm512_subs_epu16, _mm512_ternarylogic_epi64, _mm512_test_epi32_mask,
-    _mm512_testn_epi8_mask, _mm512_xor_si512,
+    _mm512_setr_epi32, _mm512_shrdv_epi64, _mm512_srli_epi32,
+    _mm512_test_epi32_mask, _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
 use super::ops::{
@@ -100,10 +93,7 @@ impl Ops for Avx512 {
         head: NewHead,
         rest: [u64; 8],
     ) {
-        let [a, b, c, d, e, f, g, h] = rest.map(|word| word as i64);
-        // SAFETY: `self` proves AVX-512F.
-        let rest = unsafe { _mm512_setr_epi64(a, b, c, d, e, f, g, h) };
-        add(self, block, head, rest);
+        self.avx2.insert_head(block, head, rest);
     }
 
     #[inline(always)]
@@ -112,57 +102,7 @@ impl Ops for Avx512 {
         block: &mut [u8; BYTES],
         entry: NewEntry,
     ) {
-        let NewEntry { index, start, new, capacity, lanes, head } = entry;
-        let here = whole(self, block);
-        // SAFETY: `self` proves AVX-512F, BW and VL; unaligned loads of the 16
-        // bytes of each of the arrays.
-        let rest = unsafe {
-            let skew = _mm_loadu_si128(lanes.skew.as_ptr().cast());
-            let passed = _mm_loadu_si128(lanes.passed.as_ptr().cast());
-            let skew = _mm512_cvtepi8_epi32(skew);
-            let passed = _mm512_cvtepu8_epi32(passed);
-            let one = _mm512_set1_epi32(1);
-            let ones = _mm512_set1_epi32(-1);
-            let start = _mm512_set1_epi32(start as i32);
-            let capacity_lanes = _mm512_set1_epi32(capacity as i32);
-            // Moves every 32-bit lane up by one; the first is kept.
-            let back = _mm512_setr_epi32(
-                0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-            );
-            let before = _mm512_permutexvar_epi32(back, here);
-            // Lanes with one more bit of the entry in front than an entry in
-            // slot 0 has.
-            let late = _mm512_cmpgt_epi32_mask(skew, start);
-            let passed = _mm512_mask_add_epi32(passed, late, passed, one);
-            let gap = _mm512_sub_epi32(start, skew);
-            let gap = _mm512_mask_add_epi32(gap, late, gap, capacity_lanes);
-            // Shifts by 32 and more give zero, as needed.
-            let room = _mm512_sub_epi32(_mm512_set1_epi32(32), passed);
-            let bits = _mm512_or_si512(
-                _mm512_sllv_epi32(here, passed),
-                _mm512_srlv_epi32(before, room),
-            );
-            let new = _mm512_sllv_epi32(_mm512_set1_epi32(new as i32), passed);
-            // Doubles the bits behind the gap, which shifts them by one.
-            let behind = _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
-            let bits = _mm512_add_epi32(bits, behind);
-            let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
-            let mut bits = _mm512_or_si512(bits, bit);
-            if capacity < 32 {
-                let gap = _mm512_add_epi32(gap, capacity_lanes);
-                let new = _mm512_add_epi32(new, new);
-                let behind =
-                    _mm512_and_si512(bits, _mm512_sllv_epi32(ones, gap));
-                let more = _mm512_add_epi32(bits, behind);
-                let bit = _mm512_sllv_epi32(_mm512_srli_epi32::<31>(new), gap);
-                bits = _mm512_or_si512(more, bit);
-            }
-            match BYTES {
-                64 => _mm512_mask_set1_epi64(bits, 1, index as i64),
-                _ => _mm512_mask_set1_epi32(bits, 1, index as i32),
-            }
-        };
-        add(self, block, head, rest);
+        self.avx2.insert_entry(block, entry);
     }
 
     #[inline(always)]
@@ -306,75 +246,6 @@ fn match_nibbles(proof: Avx512, bytes: &[u8], value: u8) -> u64 {
         let value = _mm512_set1_epi8(value as i8);
         let differs = _mm512_xor_si512(bytes, value);
         _mm512_testn_epi8_mask(differs, _mm512_set1_epi8(0x0f))
-    }
-}
-
-/// Inserts a head, with `rest` in front of all heads.
-#[inline(always)]
-fn add<const BYTES: usize>(
-    proof: Avx512,
-    block: &mut [u8; BYTES],
-    head: NewHead,
-    rest: __m512i,
-) {
-    let NewHead { nibbles, begin, at, value } = head;
-    let here = whole(proof, block);
-    let behind_new = behind(proof, at + nibbles);
-    let from_new = behind(proof, at);
-    let heads = behind(proof, begin);
-    // SAFETY: `proof` proves AVX-512F, BW and VBMI2.
-    let new = unsafe {
-        // Moves every head down by one. No head follows the last one, and none
-        // is needed: a head that moves has another behind it.
-        let next = _mm512_alignr_epi64::<1>(here, here);
-        let moved = match nibbles {
-            2 => _mm512_shrdi_epi64::<8>(here, next),
-            _ => _mm512_shrdi_epi64::<4>(here, next),
-        };
-        // Selects the third operand where the first has ones, else the second.
-        const CHOOSE: i32 = 0xac;
-        let value = _mm512_set1_epi8(value as i8);
-        let new = _mm512_ternarylogic_epi64::<CHOOSE>(behind_new, value, here);
-        let new = _mm512_ternarylogic_epi64::<CHOOSE>(from_new, moved, new);
-        _mm512_ternarylogic_epi64::<CHOOSE>(heads, rest, new)
-    };
-    put(proof, block, new);
-}
-
-/// Ones in the nibbles of a block from `place` on.
-#[inline(always)]
-fn behind(_proof: Avx512, place: u8) -> __m512i {
-    // SAFETY: `_proof` proves AVX-512F and BW.
-    unsafe {
-        let place = _mm512_set1_epi32(4 * i32::from(place));
-        let lanes = _mm512_setr_epi32(
-            0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416,
-            448, 480,
-        );
-        // The subtraction saturates at zero; shifts by 32 and more give zero.
-        let before = _mm512_subs_epu16(place, lanes);
-        _mm512_sllv_epi32(_mm512_set1_epi32(-1), before)
-    }
-}
-
-/// Stores a line, or its first half for a half line.
-#[inline(always)]
-fn put<const BYTES: usize>(
-    _proof: Avx512,
-    block: &mut [u8; BYTES],
-    new: __m512i,
-) {
-    if let Some(out) = block.first_chunk_mut::<64>() {
-        // SAFETY: `_proof` proves AVX-512F; an unaligned store of the 64 bytes
-        // of `out`.
-        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), new) };
-    } else if let Some(out) = block.first_chunk_mut::<32>() {
-        // SAFETY: AVX-512F includes AVX; an unaligned store of the 32 bytes of
-        // `out`.
-        unsafe {
-            let new = _mm512_castsi512_si256(new);
-            _mm256_storeu_si256(out.as_mut_ptr().cast(), new);
-        }
     }
 }
 
