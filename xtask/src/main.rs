@@ -2,10 +2,12 @@
 //!
 //! No dependencies, because this is compiled before anything else.
 
+mod api;
 mod arch;
 mod browser;
 mod debian;
 mod demo;
+mod deny;
 mod explorer;
 mod instructions;
 mod layers;
@@ -13,21 +15,23 @@ mod msrv;
 mod prose;
 mod python;
 mod run;
+mod sanitize;
 mod size;
 mod source;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use instructions::Action;
-use run::{Cargo, Result, root, step};
+use run::{Cargo, Result, step};
 
 const USAGE: &str = "\
 cargo xtask VERB
 
   demo   build a filter from the key list in data/, query it, show its numbers
   test   all checks of CI: format, wording, layers, lints, tests, fuzz targets,
-         docs, no_std, loom, instruction counts, MSRV,
+         docs, public items, no_std, loom, instruction counts, MSRV,
          the Python package
   python [PYTEST-ARGUMENTS] the Python package: builds the wheel in a virtual
          environment, runs its tests, type checks and examples
@@ -44,15 +48,21 @@ cargo xtask VERB
          packages librocksdb-dev and libclang-dev, RocksDB
   instructions  [--check | --update] count instructions of the hot paths
   plots  redraw the figures of the documents
+  api    [--update]  compare the public items with the public-api.txt of each
+         crate, or write these files
   arch   [aarch64 | s390x | i686 | armv7 | wasm32] test the library on other
          processors, with qemu-user and Node
   browser  open the explorer and the report in headless Chromium
   explorer [--check]  build the WebAssembly and the page of tamis explore, or
          check that the committed ones are the build of the sources
+  deny   licences, sources and duplicate versions of the dependencies
   fuzz   [SECONDS] run the fuzz targets (default 120 s each)
   loom   check the lock-free insertion in every interleaving
   msrv   compile with the oldest supported Rust
   layers check that modules of the library use only those in lower layers
+  mutants [FILES]  change the code of some files and see that a test fails
+  sanitize [SECONDS] fuzz targets under AddressSanitizer (default 30 s each),
+         threads under ThreadSanitizer, AVX2 paths under valgrind
   size   bytes of machine code, lines of source, public items, the cost of
          the library as a dependency
   prose  [--list [HABIT]] count unclear wording in comments and documents
@@ -76,6 +86,12 @@ fn main() -> ExitCode {
         ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }
+        ["api"] => api::api(false),
+        ["api", "--update"] => api::api(true),
+        ["deny"] => deny::deny(),
+        ["mutants", ref files @ ..] => sanitize::mutants(files),
+        ["sanitize"] => sanitize::sanitize("30"),
+        ["sanitize", seconds] => sanitize::sanitize(seconds),
         ["arch", ref names @ ..] => arch::arch(names),
         ["browser"] => browser::browser(),
         ["explorer"] => explorer::explorer(),
@@ -125,6 +141,12 @@ fn test() -> Result {
     Cargo::new("doc --workspace --no-deps")
         .env("RUSTDOCFLAGS", "-D warnings")
         .run()?;
+    api::api(false)?;
+    if deny::is_installed() {
+        deny::deny()?;
+    } else {
+        println!("SKIPPED: `cargo xtask deny` compiles cargo-deny");
+    }
     step("without std");
     Cargo::new("clippy -p tamis --no-default-features -- -D warnings")
         .run()?;
@@ -158,6 +180,8 @@ fn slow() -> Result {
     )
     .run()?;
     arch::arch(&[])?;
+    deny::deny()?;
+    sanitize::sanitize("30")?;
     // CI fixes the seed of the property tests; this run takes a new one.
     let now = std::time::UNIX_EPOCH.elapsed();
     let seed = now.map_err(|error| error.to_string())?.as_secs().to_string();
@@ -223,24 +247,6 @@ fn loom() -> Result {
 }
 
 fn fuzz(seconds: &str) -> Result {
-    let corpus = root().join("fuzz/corpus/bytes");
-    std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
     // No sanitizer: coverage needs none, and stable Rust has none.
-    let targets = [
-        "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
-        "operations",
-        "balanced",
-        "tinyset",
-        "multilevel",
-        "store",
-    ];
-    for target in targets {
-        step(&format!("fuzzing {target}"));
-        Cargo::new(&format!(
-            "fuzz run -s none {target} -- -max_len=4096 \
-             -print_final_stats=1 -max_total_time={seconds}"
-        ))
-        .run()?;
-    }
-    Ok(())
+    sanitize::fuzz("-s none", seconds)
 }

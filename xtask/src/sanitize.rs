@@ -1,0 +1,100 @@
+//! Fuzzing, sanitizers, valgrind and mutants.
+
+use std::process::Command;
+
+use crate::run::{Cargo, Result, root, step};
+use crate::tools;
+
+const FUZZ_TARGETS: [&str; 7] = [
+    "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
+    "sealed",
+    "operations",
+    "balanced",
+    "tinyset",
+    "multilevel",
+    "store",
+];
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// Runs every fuzz target, with cargo-fuzz's option for the sanitizer.
+pub(crate) fn fuzz(sanitizer: &str, seconds: &str) -> Result {
+    let corpus = root().join("fuzz/corpus/bytes");
+    std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
+    for target in FUZZ_TARGETS {
+        step(&format!("fuzzing {target}"));
+        let words = format!(
+            "fuzz run {sanitizer} {target} -- -max_len=4096 \
+             -print_final_stats=1 -max_total_time={seconds}"
+        );
+        let fuzz = tools::cargo("cargo-fuzz", "0.13.2", &words)?;
+        // Accepts the unstable option of a sanitizer on a stable compiler.
+        fuzz.env("RUSTC_BOOTSTRAP", "1").run()?;
+    }
+    Ok(())
+}
+
+/// Runs what a sanitizer can find: each fuzz target under AddressSanitizer,
+/// the tests of shared filters and parallel builds under ThreadSanitizer, and
+/// the AVX2 paths under valgrind.
+pub(crate) fn sanitize(seconds: &str) -> Result {
+    fuzz("-s address", seconds)?;
+    threads()?;
+    valgrind()
+}
+
+fn threads() -> Result {
+    step("ThreadSanitizer");
+    let words = format!(
+        "test -p tamis --target {HOST} --target-dir target/tsan \
+         --test surface --test model -- shared every_insertion a_panicking"
+    );
+    Cargo::new(&words)
+        // Accepts the unstable option on a stable compiler.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env(
+            "RUSTFLAGS",
+            "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+        )
+        .run()
+}
+
+/// Valgrind has AVX2 and not AVX-512, so that detection chooses AVX2.
+fn valgrind() -> Result {
+    step("valgrind");
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("SKIPPED: no valgrind (apt-get install valgrind)");
+        return Ok(());
+    }
+    Cargo::new(
+        "test -p tamis --lib -- --test-threads=1 block::bloom dispatch:: \
+         memory:: vectors:: the_fast_block no_history any_bytes",
+    )
+    .env(
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER",
+        "valgrind --quiet --error-exitcode=9",
+    )
+    .env("PROPTEST_CASES", "2")
+    .run()
+}
+
+/// Files whose mutants are few and whose tests are fast.
+const MUTATED: [&str; 3] = [
+    "crates/tamis/src/format/header.rs",
+    "crates/tamis/src/table/entry_list.rs",
+    "crates/tamis/src/block/fingerprint/layout.rs",
+];
+
+/// Changes the code of `files`, one change at a time, and runs the tests: each
+/// change that no test notices is printed.
+pub(crate) fn mutants(files: &[&str]) -> Result {
+    step("mutants");
+    let files = if files.is_empty() { &MUTATED[..] } else { files };
+    let mut words =
+        String::from("mutants --no-shuffle --package tamis --timeout 120");
+    for file in files {
+        words.push_str(&format!(" --file {file}"));
+    }
+    words.push_str(" -- --lib --test format --test hostile --test chained");
+    tools::cargo("cargo-mutants", "27.1.0", &words)?.run()
+}
