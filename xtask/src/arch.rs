@@ -4,6 +4,7 @@
 //! and unpacked below `target/`. The linkers, C libraries and qemu-user are
 //! the machine's own.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::debian::{Package, unpacked};
@@ -86,6 +87,13 @@ const ARCHS: [Arch; 4] = [
 /// histories, fingerprint blocks and tables.
 const TESTS: &str = "--features table --lib --test format --test compact --test model \
                      --test tinyset --test chained --test multilevel";
+
+/// Statistics of millions of keys, which take minutes under qemu and test the
+/// theory, not the processor.
+const SKIPPED: &str = "--skip exact_in_every_state --skip as_promised \
+                       --skip costs_the_documented_rates \
+                       --skip overload_raises --skip growth_costs_one_bit";
+
 /// Runs the tests on the architectures named, or on all.
 pub(crate) fn arch(names: &[&str]) -> Result {
     let known = |name: &&str| {
@@ -104,9 +112,101 @@ pub(crate) fn arch(names: &[&str]) -> Result {
     Ok(())
 }
 
+/// The 64-bit Arm of [`ARCHS`].
+const AARCH64: &Arch = &ARCHS[0];
+
+/// Counts the instructions of the hot paths on 64-bit Arm, with NEON and by
+/// the portable operations. qemu counts all that are executed.
+pub(crate) fn instructions() -> Result {
+    step("instructions of hot paths on aarch64");
+    let plugin = root().join("target/count.so");
+    let mut compile = Command::new("cc");
+    compile
+        .current_dir(root())
+        .args(["-O2", "-shared", "-fPIC", "-o"])
+        .arg(&plugin)
+        .arg("xtask/qemu/count.c");
+    run(compile)?;
+    let mut counts = Vec::new();
+    for (name, flags) in [("neon", ""), ("scalar", "--cfg tamis_scalar")] {
+        let target = format!("target/arch-{name}");
+        let words = "build --release -p tamis-instructions --target-dir";
+        let Some(cargo) = AARCH64.cargo(&format!("{words} {target}"))? else {
+            return Ok(());
+        };
+        let quiet = "-A unreachable_pub";
+        cargo.env("RUSTFLAGS", &format!("{quiet} {flags}")).run()?;
+        let program =
+            format!("{target}/{}/release/tamis-instructions", AARCH64.target);
+        counts.push(AARCH64.count(&plugin, &root().join(program))?);
+    }
+    println!("{:<36}{:>10}{:>10}", "per operation", "neon", "scalar");
+    for ((path, neon), (_, scalar)) in counts[0].iter().zip(&counts[1]) {
+        println!("{path:<36}{neon:>10.1}{scalar:>10.1}");
+    }
+    Ok(())
+}
+
 impl Arch {
-    fn test(&self) -> Result {
-        step(&format!("library on {}", self.name));
+    /// Instructions per operation of each path of `tamis-instructions`; paths
+    /// with the same name have the minimum.
+    fn count(
+        &self,
+        plugin: &Path,
+        program: &Path,
+    ) -> Result<Vec<(String, f64)>> {
+        let failed = |error: std::io::Error| error.to_string();
+        let nm = self.linker.replace("gcc", "nm");
+        let symbols =
+            Command::new(nm).arg(program).output().map_err(failed)?;
+        let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+        let mark = symbols
+            .lines()
+            .find(|line| line.contains("tamis_instructions4mark"))
+            .and_then(|line| line.split(' ').next())
+            .ok_or("no function `mark`")?;
+        let log = root().join("target/count.log");
+        let mut words = self.runner.split(' ');
+        let output = Command::new(words.next().unwrap_or_default())
+            .args(words)
+            .arg("-plugin")
+            .arg(format!("{},mark={mark}", plugin.display()))
+            .args(["-d", "plugin", "-D"])
+            .arg(&log)
+            .arg(program)
+            .output()
+            .map_err(failed)?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{} failed: {why}", program.display()));
+        }
+        let log = std::fs::read_to_string(log).map_err(failed)?;
+        // Every second part is the code between paths.
+        let parts = log.lines().skip(1).step_by(2);
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let operations = stdout
+            .lines()
+            .find_map(|line| line.strip_prefix("operations "))
+            .and_then(|number| number.parse::<f64>().ok())
+            .ok_or("no number of operations")?;
+        let paths = stdout.lines().filter_map(|l| l.strip_prefix("path "));
+        let mut counts: Vec<(String, f64)> = Vec::new();
+        for (path, part) in paths.zip(parts) {
+            let part: f64 = part.parse().map_err(|_| "not a count")?;
+            let count = part / operations;
+            match counts.last_mut() {
+                Some((last, least)) if last == path => {
+                    *least = least.min(count);
+                }
+                _ => counts.push((path.to_owned(), count)),
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Cargo with the compiler, linker and runner of this architecture.
+    /// `None`, with a message, if one is missing.
+    fn cargo(&self, words: &str) -> Result<Option<Cargo>> {
         let runner = self.runner.split(' ').next().unwrap_or_default();
         for program in [self.linker, runner] {
             if Command::new(program).arg("--version").output().is_err() {
@@ -115,7 +215,7 @@ impl Arch {
                      gcc-aarch64-linux-gnu gcc-s390x-linux-gnu \
                      gcc-i686-linux-gnu gcc-arm-linux-gnueabihf)"
                 );
-                return Ok(());
+                return Ok(None);
             }
         }
         let packages: Vec<Package> =
@@ -123,38 +223,55 @@ impl Arch {
         let name = format!("rustc-{}", self.name);
         let Some(place) = unpacked(&name, &packages)? else {
             println!("SKIPPED: no compiler for {}", self.name);
-            return Ok(());
+            return Ok(None);
         };
         let variable = self.target.to_uppercase().replace('-', "_");
         let setting = |end: &str| format!("CARGO_TARGET_{variable}_{end}");
         let path = |inner: &str| place.join(inner).display().to_string();
-        Cargo::new("test -p tamis --target-dir target/arch --target")
-            .args(&[self.target])
-            .words(TESTS)
+        let cargo = Cargo::new(words)
+            .args(&["--target", self.target])
             .env("RUSTC", &path("usr/bin/rustc"))
             .env("LD_LIBRARY_PATH", &path("usr/lib/x86_64-linux-gnu"))
             .env(&setting("LINKER"), self.linker)
             .env(&setting("RUNNER"), self.runner)
-            .env("PROPTEST_CASES", "16")
             // Rust 1.85 does not count a bound of a public trait as a use.
-            .env("RUSTFLAGS", "-A unreachable_pub")
+            .env("RUSTFLAGS", "-A unreachable_pub");
+        Ok(Some(cargo))
+    }
+
+    fn test(&self) -> Result {
+        step(&format!("library on {}", self.name));
+        let words = "test -p tamis --target-dir target/arch";
+        let Some(cargo) = self.cargo(words)? else { return Ok(()) };
+        cargo
+            .words(TESTS)
+            .words("--")
+            .words(SKIPPED)
+            .env("PROPTEST_CASES", "16")
+            // Compiling at 3 costs more than the tests save under qemu.
+            .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
             .run()
     }
 }
 
-/// Opens all golden files in Node and encodes them again.
+/// Opens all golden files in Node and encodes them again, and fills filters of
+/// every kind: with plain instructions and with vectors.
 fn wasm32() -> Result {
-    step("golden files in WebAssembly");
-    let words = "rustc --quiet -p tamis-golden --crate-type cdylib";
-    let Some(module) = explorer::webassembly(words, "tamis_golden.wasm")?
-    else {
-        println!("SKIPPED: no compiler for WebAssembly");
-        return Ok(());
-    };
-    let mut node = Command::new("node");
-    node.current_dir(root())
-        .arg("xtask/golden/golden.mjs")
-        .arg(module)
-        .arg("crates/tamis/tests/golden/v1");
-    run(node)
+    for features in ["", "+simd128"] {
+        step(&format!("golden files in WebAssembly {features}"));
+        let words = "rustc --quiet -p tamis-golden --crate-type cdylib";
+        let module =
+            explorer::webassembly(words, "tamis_golden.wasm", features)?;
+        let Some(module) = module else {
+            println!("SKIPPED: no compiler for WebAssembly");
+            return Ok(());
+        };
+        let mut node = Command::new("node");
+        node.current_dir(root())
+            .arg("xtask/golden/golden.mjs")
+            .arg(module)
+            .arg("crates/tamis/tests/golden/v1");
+        run(node)?;
+    }
+    Ok(())
 }

@@ -126,12 +126,16 @@ pub(crate) fn check() -> Result {
 fn build() -> Result<Option<PathBuf>> {
     step("WebAssembly of the explorer");
     let words = "rustc --quiet --locked -p tamis-explorer --crate-type cdylib";
-    webassembly(words, "tamis_explorer.wasm")
+    webassembly(words, "tamis_explorer.wasm", "")
 }
 
 /// Runs cargo for WebAssembly and returns the path of `file`. `None`, with a
 /// message, without a compiler.
-pub(crate) fn webassembly(words: &str, file: &str) -> Result<Option<PathBuf>> {
+pub(crate) fn webassembly(
+    words: &str,
+    file: &str,
+    features: &str,
+) -> Result<Option<PathBuf>> {
     let Some(place) = unpacked("wasm-rustc", &COMPILER)? else {
         return Ok(None);
     };
@@ -144,11 +148,14 @@ pub(crate) fn webassembly(words: &str, file: &str) -> Result<Option<PathBuf>> {
     let linker = wrapper(&place, "wasm-ld", "usr/lib/llvm-19/bin/lld", "")?;
     // The bytes depend on no directory of this machine.
     let root = root();
-    let flags = format!(
+    let mut flags = format!(
         "--remap-path-prefix={}=.\x1f--remap-path-prefix={}=cargo",
         root.display(),
         cargo_home()?.display()
     );
+    if !features.is_empty() {
+        flags += &format!("\x1f-Ctarget-feature={features}");
+    }
     let rustc = rustc.to_string_lossy();
     let linker = linker.to_string_lossy();
     let settings = [

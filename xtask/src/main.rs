@@ -47,6 +47,7 @@ cargo xtask VERB
   bench  store [OPTIONS]: tamis-store beside redb, fjall, LMDB and, with the
          packages librocksdb-dev and libclang-dev, RocksDB
   instructions  [--check | --update] count instructions of the hot paths
+  instructions  aarch64: those of 64-bit Arm, with NEON and without
   plots  redraw the figures of the documents
   api    [--update]  compare the public items with the public-api.txt of each
          crate, or write these files
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         ["instructions", "--update"] => {
             instructions::instructions(Action::Update)
         }
+        ["instructions", "aarch64"] => arch::instructions(),
         ["plots"] => {
             Cargo::new("run --quiet --release -p tamis-lab -- plots").run()
         }

@@ -165,6 +165,10 @@ fn backend() -> &'static str {
             return if wide { "avx512" } else { "avx2" };
         }
     }
+    // `tamis_scalar` leaves these operations out.
+    if cfg!(all(target_arch = "aarch64", not(tamis_scalar))) {
+        return "neon";
+    }
     "scalar"
 }
 

@@ -906,3 +906,32 @@ proptest! {
         prop_assert_eq!(view.into_owned().unwrap().to_bytes(), filter.to_bytes());
     }
 }
+
+/// With 32-bit addresses a size is a typed error and never cut: a filter of
+/// 2^32 + n bytes would become one of n.
+#[cfg(target_pointer_width = "32")]
+#[test]
+fn more_than_the_address_space_is_an_allocation_error() {
+    use tamis::table::{Chained, Multilevel};
+
+    fn refused<T>(what: &str, items: u64, built: tamis::Result<T>) {
+        match built {
+            Err(Error::Allocation { bytes }) => assert!(bytes >= 1 << 31),
+            Err(error) => panic!("{what} for {items} keys: {error}"),
+            Ok(_) => panic!("{what} for {items} keys was built"),
+        }
+    }
+    // 2^31 to 2^32 bytes, a little more than 2^32, and far more.
+    for items in [(1 << 31) / 5 * 5, (1 << 32) / 5 * 4 + 100, 1 << 44] {
+        for kind in Kind::ALL {
+            let recipe = Recipe::new(kind, items, Size::BitsPerKey(10.0));
+            refused(&format!("{kind}"), items, recipe.build());
+        }
+        let two_level = TinySet::builder().items(items).fpr(0.001);
+        refused("two levels", items, two_level.two_level().build());
+        let multilevel = Multilevel::<u64, u64>::builder().items(items);
+        refused("multilevel", items, multilevel.build::<u64, u64>());
+        let chained = Chained::<u64, u64>::builder().items(items);
+        refused("chained", items, chained.build::<u64, u64>());
+    }
+}

@@ -94,10 +94,7 @@ pub(crate) fn dispatch<W: WithToken<Scalar>>(work: W) -> W::Output {
 /// computed behind the branches in front of it.
 #[inline(always)]
 pub(crate) fn opaque(number: u64) -> u64 {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    return x86::opaque(number);
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    number
+    native::opaque(number)
 }
 
 /// The cache a line is prefetched into.
@@ -114,10 +111,7 @@ pub(crate) struct L1;
 impl Hint for L1 {
     #[inline(always)]
     fn prefetch(bytes: &[u8], offset: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        x86::prefetch::<true>(bytes, offset);
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = (bytes, offset);
+        native::prefetch::<true>(bytes, offset);
     }
 }
 
@@ -131,10 +125,7 @@ pub(crate) struct L2;
 impl Hint for L2 {
     #[inline(always)]
     fn prefetch(bytes: &[u8], offset: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        x86::prefetch::<false>(bytes, offset);
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = (bytes, offset);
+        native::prefetch::<false>(bytes, offset);
     }
 }
 
@@ -142,6 +133,37 @@ impl Hint for L2 {
 #[macro_use]
 mod x86;
 
+#[cfg(neon)]
+mod aarch64;
+
+#[cfg(simd128)]
+mod wasm32;
+
+#[cfg(neon)]
+use aarch64 as native;
+#[cfg(not(any(all(target_arch = "x86_64", not(miri)), neon)))]
+use portable as native;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use x86 as native;
+
+/// Neither hints nor barriers, for architectures without a module.
+#[cfg(not(any(all(target_arch = "x86_64", not(miri)), neon)))]
+mod portable {
+    #[inline(always)]
+    pub(super) fn opaque(number: u64) -> u64 {
+        number
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch<const NEAR: bool>(bytes: &[u8], offset: usize) {
+        let _ = (bytes, offset);
+    }
+}
+
+#[cfg(neon)]
+pub(crate) use aarch64::Neon;
+#[cfg(simd128)]
+pub(crate) use wasm32::Simd128;
 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
 pub(crate) use x86::Avx512;
 #[cfg(all(target_arch = "x86_64", not(miri)))]

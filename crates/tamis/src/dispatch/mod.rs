@@ -21,7 +21,6 @@ pub(crate) mod pipeline;
 
 use core::marker::PhantomData;
 
-use crate::arch::Scalar;
 use crate::block::{bloom, fingerprint};
 
 /// A token with the operations of every block kind.
@@ -128,6 +127,11 @@ macro_rules! for_level {
             }
             crate::arch::Level::Scalar => {}
         }
+        #[cfg(neon)]
+        return neon::$function::<$($parameter),*>();
+        #[cfg(simd128)]
+        return simd128::$function::<$($parameter),*>();
+        #[cfg(not(any(neon, simd128)))]
         scalar::$function::<$($parameter),*>()
     }};
 }
@@ -311,14 +315,19 @@ macro_rules! functions {
     };
 }
 
-/// The features of [`Scalar`]: none.
+/// The features of the tokens that need no detection: those of every function.
 macro_rules! no_features {
     (enable! $function:item) => {
         $function
     };
 }
 
-functions!(scalar, Scalar, no_features);
+#[cfg(not(any(neon, simd128)))]
+functions!(scalar, crate::arch::Scalar, no_features);
+#[cfg(neon)]
+functions!(neon, crate::arch::Neon, no_features);
+#[cfg(simd128)]
+functions!(simd128, crate::arch::Simd128, no_features);
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 functions!(
     avx2,

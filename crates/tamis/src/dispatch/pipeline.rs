@@ -660,6 +660,11 @@ mod tests {
                     check::<_, true>(token, len, bytes);
                     check::<_, false>(token, len, bytes);
                 }
+                #[cfg(neon)]
+                {
+                    check::<_, true>(crate::arch::Neon, len, bytes);
+                    check::<_, false>(crate::arch::Neon, len, bytes);
+                }
             }
         }
     }

@@ -1,28 +1,32 @@
 //! [`Ops::all_set`] for instruction sets that test eight positions at once.
-#![expect(unsafe_code, reason = "an optimisation barrier, and BMI2")]
-
-use core::arch::x86_64::_bzhi_u32;
+#![cfg_attr(
+    not(simd128),
+    expect(unsafe_code, reason = "an optimisation barrier, and BMI2")
+)]
 
 use super::{Count, LANES, Ops, Probes};
 use crate::arch::WithToken;
 
-/// An instruction set that tests eight positions at once and has BMI2.
+/// An instruction set that tests eight positions at once.
 ///
 /// # Safety
 ///
-/// A value of the type proves that the processor has BMI2.
+/// On x86-64 a value of the type proves that the processor has BMI2.
 pub(super) unsafe trait Groups: Ops {
     /// Whether the positions of the `group`-th group are set.
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool;
 }
 
 /// Mask of the lanes of the `group`-th group that hold a position.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn wanted<T: Groups>(_: T, count: Count, group: u32) -> u32 {
     match group {
         0 => count.first,
         // SAFETY: the token proves BMI2, by the contract of `Groups`.
-        _ => unsafe { _bzhi_u32(0xff, count.all - group * LANES) },
+        _ => unsafe {
+            core::arch::x86_64::_bzhi_u32(0xff, count.all - group * LANES)
+        },
     }
 }
 
@@ -55,12 +59,27 @@ pub(super) fn all_set<T: Groups, const GROUPS: u32>(
         && (no_third || token.call_outlined(Rest { block, probes }))
 }
 
+/// The operands of the barrier below, in registers of their sizes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! operands {
+    () => {
+        "/* {0} {1} {2:e} */"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! operands {
+    () => {
+        "/* {0} {1} {2:w} */"
+    };
+}
+
 /// Whether the positions of the second group are set.
 ///
 /// The empty `asm!` hides from the compiler that key, block and count are
 /// those of the first group. Otherwise it computes the second positions
 /// before the first are tested, although most lookups end there, and keeps
 /// the block in registers where a memory operand is free.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn second_set<T: Groups>(token: T, block: &[u8], probes: Probes) -> bool {
     let Probes { mut hash, mut count, .. } = probes;
@@ -70,7 +89,7 @@ fn second_set<T: Groups>(token: T, block: &[u8], probes: Probes) -> bool {
     // state. So `start` is still `block.as_ptr()`, and the slice is `block`.
     let block = unsafe {
         core::arch::asm!(
-            "/* {0} {1} {2:e} */",
+            operands!(),
             inout(reg) start,
             inout(reg) hash,
             inout(reg) count.all,
@@ -79,6 +98,13 @@ fn second_set<T: Groups>(token: T, block: &[u8], probes: Probes) -> bool {
         core::slice::from_raw_parts(start, block.len())
     };
     token.group_set(block, Probes { hash, count, ..probes }, 1)
+}
+
+/// [`second_set`] without a barrier, which needs inline assembly.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+fn second_set<T: Groups>(token: T, block: &[u8], probes: Probes) -> bool {
+    token.group_set(block, probes, 1)
 }
 
 /// The groups from the third on, which only rates far below 0.01 % need. Out
@@ -102,5 +128,28 @@ impl<T: Groups> WithToken<T> for Rest<'_> {
             group += 1;
         }
         true
+    }
+}
+
+/// Sets the first `lanes` of the positions in the eight 16-bit fields of two
+/// words, word by word, in a block of `WORDS` words.
+#[cfg(any(neon, simd128))]
+#[inline(always)]
+pub(super) fn set_bits<const BYTES: usize, const WORDS: usize>(
+    block: &mut [u8; BYTES],
+    [low, high]: [u64; 2],
+    lanes: u32,
+) {
+    // A power of two, so that an index is reduced by a mask.
+    const { assert!(BYTES == 8 * WORDS && WORDS.is_power_of_two()) };
+    let words: &mut [[u8; 8]; WORDS] = bytemuck::cast_mut(block);
+    let mut lane = 0;
+    while lane < LANES && lane < lanes {
+        let fields = if lane < 4 { low } else { high };
+        let at = fields >> (16 * (lane % 4));
+        let word = &mut words[(at as usize / 64) & (WORDS - 1)];
+        let bit = 1u64.wrapping_shl(at as u32);
+        *word = (u64::from_le_bytes(*word) | bit).to_le_bytes();
+        lane += 1;
     }
 }

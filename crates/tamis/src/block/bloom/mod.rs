@@ -16,10 +16,14 @@ mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
 mod avx512;
 mod fill;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(any(all(target_arch = "x86_64", not(miri)), neon, simd128))]
 mod groups;
+#[cfg(neon)]
+mod neon;
 mod ops;
 mod scalar;
+#[cfg(simd128)]
+mod simd128;
 
 pub(crate) use fill::FillHistogram;
 pub(crate) use fill::{ones, power};
@@ -319,6 +323,18 @@ mod tests {
             Some(token) => check_token(token),
             None => eprintln!("this processor has no AVX-512: not tested"),
         }
+    }
+
+    #[cfg(neon)]
+    #[test]
+    fn neon_agrees_with_the_definition() {
+        check_token(crate::arch::Neon);
+    }
+
+    #[cfg(simd128)]
+    #[test]
+    fn simd128_agrees_with_the_definition() {
+        check_token(crate::arch::Simd128);
     }
 
     #[test]

@@ -53,18 +53,25 @@
 //! * [`FastBlock`] (`fast/`): lookups and insertions in place for lines of 64
 //!   bytes and half lines of 32, bit for bit equal to the reference.
 //! * [`Ops`] (`ops.rs`): the vector operations of the fast block, implemented
-//!   in one file per instruction set: `scalar.rs`, `avx2.rs`, `avx512.rs`.
+//!   in one file per instruction set: `scalar.rs`, `avx2.rs`, `avx512.rs`,
+//!   `neon.rs`, `simd128.rs`.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
 mod avx512;
+#[cfg(any(neon, simd128, test))]
+mod bits;
 mod fast;
 mod layout;
 mod load;
+#[cfg(neon)]
+mod neon;
 mod ops;
 mod reference;
 mod scalar;
+#[cfg(simd128)]
+mod simd128;
 
 pub(crate) use fast::{
     BlockKey, BlockTables, Bytes, Capped, Elastic, FastBlock, FormSpec,

@@ -88,6 +88,10 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Fast
         if let Some(avx512) = crate::arch::Avx512::new() {
             assert_eq!(fast.lookup(avx512, block, key), verdict);
         }
+        #[cfg(neon)]
+        assert_eq!(fast.lookup(crate::arch::Neon, block, key), verdict);
+        #[cfg(simd128)]
+        assert_eq!(fast.lookup(crate::arch::Simd128, block, key), verdict);
         verdict
     }
 
@@ -116,6 +120,17 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Fast
                 let mut again = before;
                 let other =
                     fast.insert(avx512, &mut again, chain, fraction, repeats);
+                assert_eq!((other, again), (insertion, block));
+            }
+            #[cfg(any(neon, simd128))]
+            {
+                #[cfg(neon)]
+                let token = crate::arch::Neon;
+                #[cfg(simd128)]
+                let token = crate::arch::Simd128;
+                let mut again = before;
+                let other =
+                    fast.insert(token, &mut again, chain, fraction, repeats);
                 assert_eq!((other, again), (insertion, block));
             }
             (insertion, block)
@@ -504,6 +519,12 @@ fn tails_are_equal_where_entries_agree() {
                 #[cfg(all(target_arch = "x86_64", not(miri), rustc_1_89))]
                 if let Some(avx512) = crate::arch::Avx512::new() {
                     let other = equal(avx512, &block, &tails, wanted);
+                    assert_eq!(other & here, found & here);
+                }
+                #[cfg(neon)]
+                {
+                    let neon = crate::arch::Neon;
+                    let other = equal(neon, &block, &tails, wanted);
                     assert_eq!(other & here, found & here);
                 }
             }
