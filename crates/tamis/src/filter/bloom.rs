@@ -134,13 +134,19 @@ impl Layout for BloomLayout {
         if let Some(mut bits) = BitSliceMut::new(blocks) {
             let mut set = |stream: &Stream| bits.set(stream.word(hash));
             let streams = Stream::first(self.geometry.probes as usize);
-            // Unrolled: the loop's own instructions are a sixth.
+            // Unrolled, the rest as well: a loop's own instructions are a
+            // sixth.
             let mut fours = streams.chunks_exact(4);
             for four in &mut fours {
                 all &= set(&four[0]) & set(&four[1]);
                 all &= set(&four[2]) & set(&four[3]);
             }
-            all &= fours.remainder().iter().map(set).fold(1, |a, b| a & b);
+            all &= match fours.remainder() {
+                [a, b, c, ..] => set(a) & set(b) & set(c),
+                [a, b] => set(a) & set(b),
+                [a] => set(a),
+                [] => 1,
+            };
         }
         Some(all & 1 == 0)
     }
