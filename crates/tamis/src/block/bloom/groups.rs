@@ -4,7 +4,9 @@
     expect(unsafe_code, reason = "an optimisation barrier, and BMI2")
 )]
 
-use super::{Count, LANES, Ops, Probes};
+#[cfg(target_arch = "x86_64")]
+use super::Count;
+use super::{LANES, Ops, Probes};
 use crate::arch::WithToken;
 
 /// An instruction set that tests eight positions at once.
@@ -31,6 +33,7 @@ pub(super) fn wanted<T: Groups>(_: T, count: Count, group: u32) -> u32 {
 }
 
 /// The number of groups, `GROUPS` as in [`Ops::all_set`].
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn number<const GROUPS: u32>(count: Count) -> u32 {
     match GROUPS {
@@ -128,28 +131,5 @@ impl<T: Groups> WithToken<T> for Rest<'_> {
             group += 1;
         }
         true
-    }
-}
-
-/// Sets the first `lanes` of the positions in the eight 16-bit fields of two
-/// words, word by word, in a block of `WORDS` words.
-#[cfg(any(neon, simd128))]
-#[inline(always)]
-pub(super) fn set_bits<const BYTES: usize, const WORDS: usize>(
-    block: &mut [u8; BYTES],
-    [low, high]: [u64; 2],
-    lanes: u32,
-) {
-    // A power of two, so that an index is reduced by a mask.
-    const { assert!(BYTES == 8 * WORDS && WORDS.is_power_of_two()) };
-    let words: &mut [[u8; 8]; WORDS] = bytemuck::cast_mut(block);
-    let mut lane = 0;
-    while lane < LANES && lane < lanes {
-        let fields = if lane < 4 { low } else { high };
-        let at = fields >> (16 * (lane % 4));
-        let word = &mut words[(at as usize / 64) & (WORDS - 1)];
-        let bit = 1u64.wrapping_shl(at as u32);
-        *word = (u64::from_le_bytes(*word) | bit).to_le_bytes();
-        lane += 1;
     }
 }

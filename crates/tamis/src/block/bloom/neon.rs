@@ -11,16 +11,15 @@
 
 use core::arch::aarch64::{
     uint8x8_t, uint16x8_t, vand_u8, vcombine_u16, vcreate_u16, vdup_n_u8,
-    vget_lane_u64, vget_low_u16, vgetq_lane_u64, vld1q_u8_x2, vld1q_u8_x4,
-    vmovn_u16, vmull_high_n_u16, vmull_n_u16, vqtbl2_u8, vqtbl4_u8,
-    vreinterpret_s8_u8, vreinterpret_u64_u8, vreinterpretq_u16_u32,
-    vreinterpretq_u64_u16, vshl_u8, vshrn_n_u16, vshrq_n_u16, vtst_u8,
-    vuzp2q_u16,
+    vget_lane_u64, vget_low_u16, vld1q_u8_x2, vld1q_u8_x4, vmovn_u16,
+    vmull_high_n_u16, vmull_n_u16, vqtbl2_u8, vqtbl4_u8, vreinterpret_s8_u8,
+    vreinterpret_u64_u8, vreinterpretq_u16_u32, vshl_u8, vshrn_n_u16,
+    vshrq_n_u16, vtst_u8, vuzp2q_u16,
 };
 
 use super::groups::{self, Groups};
-use super::{ANY, LANES, Ops, Probes};
-use crate::arch::Neon;
+use super::{LANES, Ops, Probes};
+use crate::arch::{Neon, Scalar};
 
 impl Ops for Neon {
     #[inline(always)]
@@ -30,29 +29,18 @@ impl Ops for Neon {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        let mut group = 0;
-        while group < groups::number::<ANY>(probes.count) {
-            Group::new(self, probes, group).set(block);
-            group += 1;
-        }
+        Scalar.set_all(block, probes);
     }
 
-    /// One test for all positions of a group, and writes without a branch.
+    /// Bit by bit: without a scatter, a test in vectors and then the words one
+    /// by one takes more instructions.
     #[inline(always)]
     fn set_missing<const GROUPS: u32>(
         self,
         block: &mut [u8],
         probes: Probes,
     ) -> bool {
-        let mut all = true;
-        let mut group = 0;
-        while group < groups::number::<GROUPS>(probes.count) {
-            let positions = Group::new(self, probes, group);
-            all &= positions.is_set(block);
-            positions.set(block);
-            group += 1;
-        }
-        !all
+        Scalar.set_missing::<GROUPS>(block, probes)
     }
 }
 
@@ -125,23 +113,6 @@ impl Group {
             } else {
                 None
             }
-        }
-    }
-
-    /// Sets the positions in a block of 64 or 32 bytes, word by word: NEON has
-    /// no scatter, and comparing every byte with eight positions takes twice
-    /// the instructions.
-    #[inline(always)]
-    fn set(self, block: &mut [u8]) {
-        // SAFETY: `_proof` proves NEON.
-        let (low, high) = unsafe {
-            let at = vreinterpretq_u64_u16(self.at);
-            (vgetq_lane_u64::<0>(at), vgetq_lane_u64::<1>(at))
-        };
-        if let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) {
-            groups::set_bits::<64, 8>(wide, [low, high], self.lanes);
-        } else if let Ok(narrow) = <&mut [u8; 32]>::try_from(block) {
-            groups::set_bits::<32, 4>(narrow, [low, high], self.lanes);
         }
     }
 }

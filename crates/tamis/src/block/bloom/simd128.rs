@@ -7,13 +7,13 @@
 use core::arch::wasm32::{
     i8x16_sub, u8x16_bitmask, u8x16_eq, u8x16_narrow_i16x8, u8x16_splat,
     u8x16_swizzle, u16x8_shr, u16x8_shuffle, u16x8_splat,
-    u32x4_extmul_high_u16x8, u32x4_extmul_low_u16x8, u64x2,
-    u64x2_extract_lane, v128, v128_and, v128_load, v128_or,
+    u32x4_extmul_high_u16x8, u32x4_extmul_low_u16x8, u64x2, v128, v128_and,
+    v128_load, v128_or,
 };
 
 use super::groups::{self, Groups};
-use super::{ANY, LANES, Ops, Probes};
-use crate::arch::Simd128;
+use super::{LANES, Ops, Probes};
+use crate::arch::{Scalar, Simd128};
 
 impl Ops for Simd128 {
     #[inline(always)]
@@ -23,29 +23,18 @@ impl Ops for Simd128 {
 
     #[inline(always)]
     fn set_all(self, block: &mut [u8], probes: Probes) {
-        let mut group = 0;
-        while group < groups::number::<ANY>(probes.count) {
-            Group::new(self, probes, group).set(block);
-            group += 1;
-        }
+        Scalar.set_all(block, probes);
     }
 
-    /// One test for all positions of a group, and writes without a branch.
+    /// Bit by bit: without a scatter, a test in vectors and then the words one
+    /// by one takes more instructions.
     #[inline(always)]
     fn set_missing<const GROUPS: u32>(
         self,
         block: &mut [u8],
         probes: Probes,
     ) -> bool {
-        let mut all = true;
-        let mut group = 0;
-        while group < groups::number::<GROUPS>(probes.count) {
-            let positions = Group::new(self, probes, group);
-            all &= positions.is_set(block);
-            positions.set(block);
-            group += 1;
-        }
-        !all
+        Scalar.set_missing::<GROUPS>(block, probes)
     }
 }
 
@@ -109,19 +98,5 @@ impl Group {
         }
         let set = u8x16_eq(v128_and(found, mask), mask);
         !u32::from(u8x16_bitmask(set)) << (32 - self.lanes) == 0
-    }
-
-    /// Sets the positions in a block of 64 or 32 bytes.
-    #[inline(always)]
-    fn set(self, block: &mut [u8]) {
-        let at = [
-            u64x2_extract_lane::<0>(self.at),
-            u64x2_extract_lane::<1>(self.at),
-        ];
-        if let Ok(wide) = <&mut [u8; 64]>::try_from(&mut *block) {
-            groups::set_bits::<64, 8>(wide, at, self.lanes);
-        } else if let Ok(narrow) = <&mut [u8; 32]>::try_from(block) {
-            groups::set_bits::<32, 4>(narrow, at, self.lanes);
-        }
     }
 }
