@@ -1,9 +1,8 @@
-//! The level of 64-bit Arm: NEON, which is part of the baseline, so that it is
-//! known when the code is compiled and nothing is detected.
+//! The level of 64-bit Arm: NEON, a part of the baseline. Nothing is detected.
 //!
-//! No level for SVE2: its `BDEP` (bit permutations) is what a TinySet would
-//! gain from, an optional extension that neither Apple's processors nor
-//! Graviton 3 have, and Rust has no stable intrinsics for SVE.
+//! No level for SVE2: a TinySet would gain from its `BDEP`, an optional part
+//! that neither Apple's processors nor Graviton 3 have, and Rust has no stable
+//! intrinsics for it.
 #![expect(unsafe_code, reason = "prefetch hints, an optimisation barrier")]
 
 use super::{Token, WithToken};
