@@ -67,7 +67,7 @@ impl Shared {
         if !self.needs_merge() {
             return self.release();
         }
-        self.merge_one()?;
+        self.relieve()?;
         self.room.notify();
         self.commit_if_due()
     }
@@ -114,7 +114,7 @@ impl Shared {
             }
             if !self.settings.background {
                 let _merging = lock(&self.merging);
-                self.merge_one()?;
+                self.relieve()?;
                 self.commit_if_due()?;
                 continue;
             }
@@ -132,7 +132,7 @@ impl Shared {
     /// Whether a slot of the newest view has buffered writes.
     fn holds_writes(&self) -> bool {
         let view = self.view.load();
-        view.slots().iter().any(|slot| slot.oldest() < u64::MAX)
+        view.slots().iter().any(|slot| slot.has_writes())
     }
 
     /// Merges and syncs that are due after a write.
@@ -154,7 +154,7 @@ impl Shared {
     fn merge_if_due(&self) -> Result<()> {
         while self.needs_merge() {
             let _merging = lock(&self.merging);
-            let merged = self.merge_one()?;
+            let merged = self.relieve()?;
             self.commit_if_due()?;
             if !merged {
                 break;

@@ -55,6 +55,7 @@ impl Shared {
                 first_log,
                 first_sequence,
                 segments: entries(new.map_or(view.slots(), |new| new.0)),
+                runs: runs(new.map_or(view.slots(), |new| new.0)),
             };
             (manifest, space.retired.len())
         };
@@ -78,6 +79,7 @@ impl Shared {
         Counters::add(&self.counters.commits, 1);
         Counters::add(&self.counters.commit_bytes, (pages + 1) * PAGE);
         manifest.segments = Vec::new();
+        manifest.runs = Vec::new();
         let mut writer = lock(writer);
         let mut space = lock(&self.space);
         space.committed(retired, extent);
@@ -141,6 +143,12 @@ impl Shared {
 fn oldest(view: &View, next: u64) -> u64 {
     let oldest = view.slots().iter().map(|slot| slot.oldest()).min();
     oldest.unwrap_or(next).min(next)
+}
+
+/// The runs of slots for a manifest.
+fn runs(slots: &[Arc<Slot>]) -> Vec<SegmentEntry> {
+    let runs = slots.iter().flat_map(|slot| slot.runs.iter());
+    runs.flat_map(|runs| runs.iter()).map(|run| run.entry).collect()
 }
 
 /// The segments of slots for a manifest.

@@ -14,12 +14,12 @@ use crate::view::Slot;
 impl Shared {
     /// See [`Store::compact`](crate::Store::compact).
     pub(crate) fn compact(&self) -> Result<()> {
-        if self.writer.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        let Some(writer) = &self.writer else { return Err(Error::ReadOnly) };
         let _merging = lock(&self.merging);
+        // Beside a steady writer each slot is merged once.
+        let last = lock(writer).next - 1;
         loop {
-            let merges = self.merge_one()?;
+            let merges = self.merge_one(last)?;
             if !merges && !self.join_one()? {
                 break;
             }
@@ -27,7 +27,9 @@ impl Shared {
             self.commit_if_due()?;
         }
         self.commit()?;
-        // Moved segments free their places with the next commit.
+        // Moved segments free their places with the next commit. Each may
+        // make way once for those behind it.
+        let mut shifts = self.view.load().slots().len();
         loop {
             let mut moved = false;
             while self.move_one()? {
@@ -35,7 +37,10 @@ impl Shared {
                 self.commit_if_due()?;
             }
             if !moved {
-                return Ok(());
+                if shifts == 0 || !self.shift_one()? {
+                    return Ok(());
+                }
+                shifts -= 1;
             }
             self.commit()?;
         }
@@ -65,6 +70,7 @@ impl Shared {
         let mut segments: Vec<_> = view
             .slots()
             .iter()
+            .filter(|slot| slot.runs.is_none())
             .filter_map(|slot| Some((slot, slot.segment.clone()?)))
             .collect();
         segments.sort_unstable_by_key(|(_, s)| s.entry.extent.pages);
@@ -80,9 +86,38 @@ impl Shared {
         });
         let Some((slot, segment)) = found else { return Ok(false) };
         let (slot, segment) = (Arc::clone(slot), Arc::clone(segment));
-        let to = space.extents.allocate(segment.entry.extent.pages);
+        let to = space.extents.allocate_low(segment.entry.extent.pages);
         drop(space);
         drop(segments);
+        drop(view);
+        let moved = self.move_segment(&slot, &segment, to);
+        if moved.is_err() {
+            lock(&self.space).extents.release(to);
+        }
+        moved.map(|()| true)
+    }
+
+    /// Moves the segment after the first free run to the end of the file: the
+    /// run and its place make one, into which a segment is moved then. Returns
+    /// `false` if no segment follows a free run, or if at most a tenth of the
+    /// file is free.
+    fn shift_one(&self) -> Result<bool> {
+        let view = self.view.load_full();
+        let mut space = lock(&self.space);
+        if space.extents.free_pages() * 10 <= space.extents.end() {
+            return Ok(false);
+        }
+        let found = space.extents.runs().find_map(|run| {
+            view.slots().iter().find_map(|slot| {
+                let segment = slot.segment.as_ref()?;
+                let follows = segment.taken().start == run.end();
+                (follows && slot.runs.is_none())
+                    .then(|| (Arc::clone(slot), Arc::clone(segment)))
+            })
+        });
+        let Some((slot, segment)) = found else { return Ok(false) };
+        let to = space.extents.allocate_last(segment.entry.extent.pages);
+        drop(space);
         drop(view);
         let moved = self.move_segment(&slot, &segment, to);
         if moved.is_err() {

@@ -20,10 +20,11 @@ use crate::many::Readers;
 use crate::options::Durability;
 use crate::page::Place;
 use crate::ram::Ram;
+use crate::runs::Known;
 use crate::segment::Segment;
 use crate::snapshot::Snapshots;
 use crate::space::Space;
-use crate::view::View;
+use crate::view::{Slot, View};
 
 /// Locks are taken in this order: `merging`, `syncing`, `writer`, buffer of a
 /// slot, `space`.
@@ -94,6 +95,7 @@ pub(crate) struct Parts {
 pub(crate) struct Settings {
     pub(crate) durability: Durability,
     pub(crate) background: bool,
+    pub(crate) spill_eagerly: bool,
     pub(crate) hash_seed: u128,
     pub(crate) log_seed: u64,
     pub(crate) bits_per_key: f64,
@@ -133,6 +135,8 @@ pub(crate) struct Counters {
     pub(crate) absent_reads: AtomicU64,
     /// Large values read.
     pub(crate) large_reads: AtomicU64,
+    /// Runs written.
+    pub(crate) spills: AtomicU64,
     /// Merges.
     pub(crate) merges: AtomicU64,
     /// Bytes of segments written.
@@ -191,6 +195,8 @@ pub(crate) enum Found {
     Known(Option<Vec<u8>>),
     /// In the block of a segment, if anywhere.
     Block { segment: Arc<Segment>, page: u32, pages: u32 },
+    /// In the block of a run: the number of its write.
+    Run { slot: Arc<Slot>, at: u32 },
     /// In an extent of its own.
     Large(Place),
 }
@@ -279,6 +285,17 @@ impl Shared {
                 });
             }
         }
+        if let Some(runs) = &slot.runs {
+            if let Some(at) = runs.find(position) {
+                match runs.look(at, position, key) {
+                    Known::Nothing => {}
+                    Known::Deleted => return Ok(Found::Known(None)),
+                    Known::Block(at) => {
+                        return Ok(Found::Run { slot: Arc::clone(slot), at });
+                    }
+                }
+            }
+        }
         let Some(segment) = &slot.segment else {
             return Ok(Found::Known(None));
         };
@@ -299,24 +316,37 @@ impl Shared {
         let (segment, page, pages) = match found {
             Found::Known(value) => return Ok(value.clone()),
             Found::Large(place) => return self.read_large(*place).map(Some),
+            Found::Run { slot, at } => return self.fetch_run(key, slot, *at),
             Found::Block { segment, page, pages } => (segment, *page, *pages),
         };
+        self.with_block(pages, |bytes| {
+            self.read_block(bytes, segment.offset(page))?;
+            self.value_in(key, segment, page, bytes)
+        })
+    }
+
+    /// Calls `read` with memory for a block, at an address that direct I/O
+    /// accepts.
+    pub(crate) fn with_block<T>(
+        &self,
+        pages: u32,
+        read: impl FnOnce(&mut [u8]) -> Result<T>,
+    ) -> Result<T> {
         if pages == 1 {
-            let mut bytes = AlignedPage([0; PAGE as usize]);
-            self.read_block(&mut bytes.0, segment.offset(page))?;
-            return self.value_in(key, segment, page, &bytes.0);
+            return read(&mut AlignedPage([0; PAGE as usize]).0);
         }
-        // From an address that direct I/O accepts.
         let len = pages as usize * PAGE as usize;
         let mut bytes = vec![0; len + PAGE as usize];
         let skip = bytes.as_ptr().align_offset(PAGE as usize);
-        let bytes = &mut bytes[skip..skip + len];
-        self.read_block(bytes, segment.offset(page))?;
-        self.value_in(key, segment, page, bytes)
+        read(&mut bytes[skip..skip + len])
     }
 
     /// Reads a block with one read.
-    fn read_block(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+    pub(crate) fn read_block(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+    ) -> Result<()> {
         Counters::add(&self.counters.block_reads, 1);
         Counters::add(&self.counters.block_bytes, bytes.len() as u64);
         let read = match self.lookups.read_at(bytes, offset) {

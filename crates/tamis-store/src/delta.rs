@@ -228,6 +228,25 @@ impl Delta {
         self.garbage = 0;
     }
 
+    /// Room for `count` entries with `bytes` bytes of keys and values, which
+    /// are added by [`append`](Self::append).
+    pub(crate) fn with_room(bytes: usize, count: usize) -> Self {
+        let arena = Vec::with_capacity(bytes + count * HEADER);
+        Self { arena, ..Self::default() }
+    }
+
+    /// Adds an entry that is found by its offset alone, which is returned.
+    pub(crate) fn append(
+        &mut self,
+        position: u64,
+        (kind, key, value): (Kind, &[u8], &[u8]),
+    ) -> u32 {
+        let at = self.arena.len();
+        self.arena.resize(at + HEADER + key.len() + value.len(), 0);
+        self.write(at as u32, position, 0, NONE, kind, key, value);
+        at as u32
+    }
+
     /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.table.len()

@@ -58,11 +58,31 @@ impl Extents {
         Some(extents)
     }
 
-    /// Takes the first free run of `pages` pages, or extends the file: low
-    /// extents let the file be truncated.
+    /// Takes the shortest free run of `pages` pages or more, the first of equal
+    /// ones, or extends the file.
     pub(crate) fn allocate(&mut self, pages: u64) -> Extent {
+        let fits = self.free.iter().filter(|&(_, &len)| len >= pages);
+        let fit = fits.min_by_key(|&(_, &len)| len);
+        let fit = fit.map(|(&start, &len)| (start, len));
+        self.take(fit, pages)
+    }
+
+    /// Takes the first free run of `pages` pages or more, or extends the file:
+    /// low extents let the file be truncated.
+    pub(crate) fn allocate_low(&mut self, pages: u64) -> Extent {
         let fit = self.free.iter().find(|&(_, &len)| len >= pages);
-        let Some((&start, &len)) = fit else {
+        let fit = fit.map(|(&start, &len)| (start, len));
+        self.take(fit, pages)
+    }
+
+    /// Extends the file.
+    pub(crate) fn allocate_last(&mut self, pages: u64) -> Extent {
+        self.take(None, pages)
+    }
+
+    /// Takes `pages` pages of a free run, or extends the file.
+    fn take(&mut self, run: Option<(u64, u64)>, pages: u64) -> Extent {
+        let Some((start, len)) = run else {
             let start = self.end;
             self.end += pages;
             return Extent { start, pages };

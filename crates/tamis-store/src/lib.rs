@@ -29,10 +29,12 @@
 //!        |                                   |
 //!        v                                   v
 //!  slot:   buffer (delta)  <--- first ---   slot
-//!          segment         <--- second --   filter, fences: one page
+//!          runs            <--- second --   positions: one page
+//!          segment         <--- third ---   filter, fences: one page
 //!        |
 //!        v
-//!  merge:  buffer + segment -> new segments (split, joined), new slots
+//!  spill:  buffer -> a run
+//!  merge:  buffer + runs + segment -> new segments (split, joined), new slots
 //!        |
 //!        v
 //!  commit: log synced, data synced, manifest slot written and synced
@@ -48,6 +50,7 @@
 //! | `delta`, `view` | buffered writes of a slot; slots and directory |
 //! | `page`, `segment` | blocks of records; runs of them with an index |
 //! | `merge`, `compact` | new segments from old ones; the shortest file |
+//! | `runs` | writes that wait for a merge on the disk |
 //! | `load` | new segments from many records at once |
 //! | `manifest`, `commit` | the durable state; how it changes |
 //! | `extents`, `space` | free pages; when a page is free |
@@ -95,6 +98,7 @@ mod options;
 mod page;
 mod plan;
 mod ram;
+mod runs;
 mod segment;
 mod snapshot;
 mod space;

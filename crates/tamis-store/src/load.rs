@@ -756,11 +756,11 @@ impl Shared {
             let targets = self.targets((low, depth), pages, records);
             let share = pages / targets.len() as u64;
             let room = factor * share + records / 1000 + 64;
-            let mut merged = input.records(self);
+            let mut merged = input.records(self)?;
             for target in targets {
                 let slot = build.slot(
                     target,
-                    room,
+                    (share + 16, room),
                     input.merged,
                     next_id,
                     |writer| load_range(&mut merged, stream, target, writer),

@@ -15,7 +15,10 @@ use crate::segment::MAX_DEPTH;
 const MAGIC: [u8; 8] = *b"\x89TAMSTO\n";
 
 /// Version of the store format.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
+
+/// Version of manifests without runs, which older programs read.
+const WITHOUT_RUNS: u16 = 1;
 
 /// Pages of the two slots.
 pub(crate) const SLOTS: u64 = 2;
@@ -79,6 +82,8 @@ pub(crate) struct Manifest {
     pub(crate) first_sequence: u64,
     /// In the order of their ranges, which cover all positions.
     pub(crate) segments: Vec<SegmentEntry>,
+    /// In the order of their ranges, and of their age, oldest first.
+    pub(crate) runs: Vec<SegmentEntry>,
 }
 
 impl Manifest {
@@ -89,7 +94,8 @@ impl Manifest {
 
     /// Encodes the body.
     pub(crate) fn body(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(Self::body_len(self.segments.len()));
+        let count = self.segments.len() + self.runs.len();
+        let mut out = Vec::with_capacity(Self::body_len(count));
         out.extend_from_slice(&self.hash_seed.to_le_bytes());
         out.extend_from_slice(&self.log_seed.to_le_bytes());
         out.extend_from_slice(&self.bits_per_key.to_bits().to_le_bytes());
@@ -98,8 +104,9 @@ impl Manifest {
         out.extend_from_slice(&self.first_sequence.to_le_bytes());
         out.extend_from_slice(&(self.segments.len() as u64).to_le_bytes());
         out.extend_from_slice(&self.segment_bytes.to_le_bytes());
+        out.extend_from_slice(&(self.runs.len() as u64).to_le_bytes());
         out.resize(BODY, 0);
-        for segment in &self.segments {
+        for segment in self.segments.iter().chain(&self.runs) {
             let start = out.len();
             out.extend_from_slice(&segment.low.to_le_bytes());
             out.extend_from_slice(&segment.id.to_le_bytes());
@@ -118,14 +125,15 @@ impl Manifest {
 
     /// Decodes a body of generation `generation`.
     fn parse(generation: u64, body: &[u8]) -> Result<Self, &'static str> {
-        let count = u64_at(body, 56);
-        let fits = usize::try_from(count)
-            .ok()
+        let runs = u64_at(body, 72);
+        let count = u64_at(body, 56).checked_add(runs);
+        let fits = count
+            .and_then(|count| usize::try_from(count).ok())
             .and_then(|count| count.checked_mul(SEGMENT)?.checked_add(BODY));
         if body.len() < BODY || fits != Some(body.len()) {
             return Err("the manifest's length is not that of its segments");
         }
-        let segments: Vec<_> = body[BODY..]
+        let mut segments: Vec<_> = body[BODY..]
             .chunks_exact(SEGMENT)
             .map(|entry| SegmentEntry {
                 low: u64_at(entry, 0),
@@ -141,6 +149,7 @@ impl Manifest {
                 merged: u64_at(entry, 48),
             })
             .collect();
+        let runs = segments.split_off(segments.len() - runs as usize);
         let mut low = 0u128;
         for segment in &segments {
             let width = 1u128 << 64u32.saturating_sub(segment.depth.into());
@@ -168,6 +177,28 @@ impl Manifest {
         if low != 1 << 64 {
             return Err("the segments do not cover all positions");
         }
+        let mut at = 0;
+        for run in &runs {
+            while segments.get(at).is_some_and(|s| s.low < run.low) {
+                at += 1;
+            }
+            let slot = segments.get(at).map(|s| (s.low, s.depth));
+            let index_pages = u64::from(run.index_len).div_ceil(PAGE);
+            let pages = u64::from(run.data_pages) + index_pages;
+            if slot != Some((run.low, run.depth))
+                || run.extent.start >= MAX_PAGE
+                || run.extent.pages != pages
+                || run.index_len == 0
+                || (run.data_pages == 0) != (run.records == 0)
+                || run.records > u64::from(run.data_pages) * PAGE
+            {
+                return Err("a run does not belong to a segment");
+            }
+        }
+        let most = crate::runs::MAX_RUNS;
+        if runs.windows(most + 1).any(|w| w[0].low == w[most].low) {
+            return Err("a segment has too many runs");
+        }
         let bits_per_key = f64::from_bits(u64_at(body, 24));
         if !(1.0..=64.0).contains(&bits_per_key) {
             return Err("the bits per key are not between 1 and 64");
@@ -192,6 +223,7 @@ impl Manifest {
             first_log: u64_at(body, 40),
             first_sequence: u64_at(body, 48),
             segments,
+            runs,
         })
     }
 
@@ -204,7 +236,11 @@ impl Manifest {
     ) -> Result<()> {
         let mut slot = [0; PAGE as usize];
         slot[..8].copy_from_slice(&MAGIC);
-        slot[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        let version = match self.runs.is_empty() {
+            true => WITHOUT_RUNS,
+            false => VERSION,
+        };
+        slot[8..10].copy_from_slice(&version.to_le_bytes());
         slot[16..24].copy_from_slice(&self.generation.to_le_bytes());
         slot[24..32].copy_from_slice(&at.offset().to_le_bytes());
         slot[32..40].copy_from_slice(&(body.len() as u64).to_le_bytes());
@@ -234,7 +270,7 @@ impl Manifest {
                 continue;
             }
             match u16_at(&slot, 8) {
-                VERSION => slots.push(slot),
+                WITHOUT_RUNS..=VERSION => slots.push(slot),
                 version => newer = Some(version),
             }
         }

@@ -33,13 +33,17 @@ impl Input {
     }
 
     /// The records of the segment with the writes applied.
-    pub(crate) fn records(&self, shared: &Shared) -> Merged {
+    pub(crate) fn records(&self, shared: &Shared) -> Result<Merged> {
         let segment = self.slot.segment.clone();
         let reader = segment.map(|segment| {
             SegmentReader::new(segment, Arc::clone(&shared.data))
         });
         let range = (self.slot.low, self.slot.depth);
-        Merged::new(reader, Arc::clone(&self.delta), range, shared.hash)
+        let delta = Arc::clone(&self.delta);
+        let runs = self.slot.runs.as_deref();
+        let runs = runs.map(|runs| runs.load(&*shared.data, shared.hash));
+        let runs = runs.transpose()?;
+        Ok(Merged::new(reader, delta, runs, range, shared.hash))
     }
 
     /// Pages and records of the segment and the writes, at most.
@@ -49,24 +53,23 @@ impl Input {
                 (u64::from(segment.entry.data_pages), segment.entry.records)
             });
         let delta = (self.delta.bytes() as u64).div_ceil(PAGE);
-        (pages + delta, records + self.delta.len() as u64)
+        let runs = self.slot.runs.as_ref().map_or(0, |runs| runs.writes());
+        (
+            pages + delta + self.slot.run_pages(),
+            records + self.delta.len() as u64 + runs,
+        )
     }
 }
 
 impl Shared {
-    /// Merges the slot whose merge is most useful, and returns `false` if
-    /// none has buffered writes. The caller holds `merging`.
-    ///
-    /// The fullest slot costs least per write. When the logs are long, the
-    /// slot with the oldest write comes first, because it pins them.
-    pub(crate) fn merge_one(&self) -> Result<bool> {
-        self.full.store(false, Ordering::Relaxed);
+    /// Merges a slot with writes up to sequence number `last` that its segment
+    /// does not have, and returns `false` if none has such. The caller holds
+    /// `merging`.
+    pub(crate) fn merge_one(&self, last: u64) -> Result<bool> {
         let view = self.view.load_full();
-        let slots = || view.slots().iter().filter(|s| s.oldest() < u64::MAX);
-        let slot = match self.is_log_long() {
-            true => slots().min_by_key(|slot| slot.oldest()),
-            false => slots().max_by_key(|slot| slot.ram()),
-        };
+        let slots = view.slots().iter();
+        let slots = slots.filter(|s| s.runs.is_some() || s.oldest() <= last);
+        let slot = slots.max_by_key(|slot| slot.ram() + slot.run_pages());
         let Some(position) = slot.map(|slot| slot.low) else {
             return Ok(false);
         };
@@ -106,7 +109,8 @@ impl Shared {
         let mut room = share + share / 4 + index + 32;
         let mut build = Build::new(self);
         let slots = loop {
-            let built = build.slots(&inputs, &targets, room, &mut next_id);
+            let sizes = (share + 16, room);
+            let built = build.slots(&inputs, &targets, sizes, &mut next_id);
             match built {
                 Ok(Some(slots)) => break slots,
                 Ok(None) => room *= 2,
@@ -171,8 +175,10 @@ impl Shared {
         let size = |slot: &Arc<Slot>| {
             let entry = slot.segment.as_ref().map(|segment| segment.entry);
             let entry = entry.unwrap_or_default();
-            let bytes = u64::from(entry.data_pages) * PAGE + slot.ram();
-            (bytes, entry.records + slot.ram() / RECORD_BYTES)
+            let pages = u64::from(entry.data_pages) + slot.run_pages();
+            let runs = slot.runs.as_ref().map_or(0, |runs| runs.writes());
+            let records = entry.records + runs + slot.ram() / RECORD_BYTES;
+            (pages * PAGE + slot.ram(), records)
         };
         let joins = slots.get(range.clone()).is_some_and(|pair| {
             let (a, b) = (size(&pair[0]), size(&pair[1]));
@@ -189,19 +195,30 @@ impl Shared {
 
     /// Replaces the segment of `slot` by a copy of it in another place.
     pub(crate) fn publish_moved(&self, slot: &Arc<Slot>, segment: Segment) {
-        let Some(writer) = &self.writer else { return };
         let merged = slot.merged;
-        let next_id = lock(writer).next_segment;
         let range = (slot.low, slot.depth);
         let segment = Some(Arc::new(segment));
         let new = Slot::new(range, merged, segment, &self.ram.buffers)
             .after(slot.readers().collect());
         let input =
             Input { slot: Arc::clone(slot), delta: Arc::default(), merged };
-        self.publish(&[input], vec![Arc::new(new)], next_id);
+        self.publish(&[input], vec![Arc::new(new)], 0);
     }
 
-    /// Replaces the merged slots by the new ones in the view.
+    /// Replaces `slot` by `new`, a run of which has the writes of `delta`.
+    pub(crate) fn publish_spilled(
+        &self,
+        slot: &Arc<Slot>,
+        delta: Arc<Delta>,
+        new: Slot,
+    ) {
+        let merged = new.merged;
+        let slot = Arc::clone(slot);
+        self.publish(&[Input { slot, delta, merged }], vec![Arc::new(new)], 0);
+    }
+
+    /// Replaces the merged slots by the new ones in the view. `next_id` is the
+    /// identity of the next segment, if that is greater than before.
     pub(crate) fn publish(
         &self,
         inputs: &[Input],
@@ -210,17 +227,20 @@ impl Shared {
     ) {
         let Some(writer) = &self.writer else { return };
         let mut writer = lock(writer);
-        writer.next_segment = next_id;
-        // A segment is read by readers of its slot, a large value also by
-        // those of the slots before.
-        let segments = Retired {
-            pins: inputs.iter().map(|input| input.slot.pin()).collect(),
+        writer.next_segment = writer.next_segment.max(next_id);
+        // A segment is read by readers of the slots that have it, a large
+        // value also by those of the slots before.
+        let mut segments = Retired {
+            pins: inputs.iter().flat_map(|input| input.slot.pins()).collect(),
             extents: inputs
                 .iter()
-                .filter_map(|input| input.slot.segment.as_ref())
-                .map(|segment| segment.entry.extent)
+                .flat_map(|input| extents_of(&input.slot))
                 .collect(),
         };
+        let mut kept: Vec<_> =
+            slots.iter().flat_map(|slot| extents_of(slot)).collect();
+        kept.sort_unstable();
+        segments.extents.retain(|e| kept.binary_search(e).is_err());
         let readers = inputs.iter().flat_map(|input| input.slot.readers());
         let pins = readers.collect();
         let mut extents = Vec::new();
@@ -228,9 +248,7 @@ impl Shared {
         let mut at = 0;
         for Input { slot, delta, .. } in inputs {
             extents.extend_from_slice(delta.larges());
-            if let Some(segment) = &slot.segment {
-                extents.extend_from_slice(segment.larges());
-            }
+            extents.extend(larges_of(slot));
             let buffer = slot.buffer();
             extents.extend_from_slice(buffer.active.larges());
             if buffer.active.is_empty() {
@@ -251,9 +269,7 @@ impl Shared {
         }
         let mut kept: Vec<Extent> = Vec::new();
         for slot in &slots {
-            if let Some(segment) = &slot.segment {
-                kept.extend_from_slice(segment.larges());
-            }
+            kept.extend(larges_of(slot));
             kept.extend_from_slice(slot.buffer().active.larges());
         }
         kept.sort_unstable();
@@ -272,6 +288,19 @@ impl Shared {
             .retired
             .extend(retired.filter(|retired| !retired.extents.is_empty()));
     }
+}
+
+/// Extents of the segment and the runs of a slot.
+fn extents_of(slot: &Slot) -> impl Iterator<Item = Extent> {
+    let segment = slot.segment.iter().map(|segment| segment.taken());
+    segment.chain(slot.runs.iter().flat_map(|runs| runs.extents()))
+}
+
+/// Extents of the large values of the segment and the runs of a slot.
+fn larges_of(slot: &Slot) -> impl Iterator<Item = Extent> {
+    let segment = slot.segment.iter().flat_map(|segment| segment.larges());
+    let runs = slot.runs.iter().flat_map(|runs| runs.iter());
+    segment.chain(runs.flat_map(|run| run.larges())).copied()
 }
 
 /// New segments, with the extents they take until they are published.
@@ -300,7 +329,7 @@ impl<'a> Build<'a> {
         &mut self,
         inputs: &[Input],
         targets: &[(u64, u8)],
-        room: u64,
+        (expected, room): (u64, u64),
         next_id: &mut u64,
     ) -> Result<Option<Vec<Arc<Slot>>>> {
         let shared = self.shared;
@@ -308,17 +337,18 @@ impl<'a> Build<'a> {
             inputs.iter().map(|input| input.merged).min().unwrap_or(0);
         let mut slots = Vec::with_capacity(targets.len());
         let mut records = inputs.iter().map(|input| input.records(shared));
-        let mut current = records.next();
+        let mut current = records.next().transpose()?;
         for &range in targets {
             let inside = |position| has(range, position);
-            let slot = self.slot(range, room, merged, next_id, |writer| {
+            let pages = (expected, room);
+            let slot = self.slot(range, pages, merged, next_id, |writer| {
                 while let Some(input) = &mut current {
                     match input.next(inside, |position, record, large| {
                         writer.push(position, record, large)
                     })? {
                         Step::Written => {}
                         Step::Outside => break,
-                        Step::End => current = records.next(),
+                        Step::End => current = records.next().transpose()?,
                     }
                 }
                 Ok(())
@@ -330,37 +360,33 @@ impl<'a> Build<'a> {
         Ok(Some(slots))
     }
 
-    /// Builds the slot of a range from the records that `fill` writes. `None`
-    /// if they need more than `room` pages.
+    /// Builds the slot of a range from the records that `fill` writes, probably
+    /// to `expected` pages. `None` if they need more than `room` pages.
     pub(crate) fn slot(
         &mut self,
         (low, depth): (u64, u8),
-        room: u64,
+        (expected, room): (u64, u64),
         merged: u64,
         next_id: &mut u64,
         fill: impl FnOnce(&mut SegmentWriter<'a>) -> Result<()>,
     ) -> Result<Option<Slot>> {
         let shared = self.shared;
-        let extent = lock(&shared.space).extents.allocate(room);
-        self.taken.push(extent);
         let id = *next_id;
         *next_id += 1;
-        let target = Target { low, depth, id, merged, extent };
-        let mut writer =
-            SegmentWriter::new(&*shared.data, &shared.filter, target);
+        let target = Target { low, depth, id, merged, room };
+        let most = shared.ram.most_collected();
+        let mut writer = SegmentWriter::new(shared, target, most, expected);
         fill(&mut writer)?;
         let segment = match writer.finish(&shared.ram.index)? {
             Written::Full => return Ok(None),
             Written::Empty => None,
             Written::Segment(segment) => Some(segment),
         };
-        let used = segment.as_ref().map_or(0, |s| s.entry.extent.pages);
-        let rest =
-            Extent { start: extent.start + used, pages: extent.pages - used };
-        lock(&shared.space).extents.release(rest);
-        self.taken.pop();
-        self.taken.push(Extent { start: extent.start, pages: used });
-        Counters::add(&shared.counters.segment_bytes, used * PAGE);
+        if let Some(segment) = &segment {
+            self.taken.push(segment.taken());
+            let bytes = segment.entry.extent.pages * PAGE;
+            Counters::add(&shared.counters.segment_bytes, bytes);
+        }
         let range = (low, depth);
         let total = &shared.ram.buffers;
         Ok(Some(Slot::new(range, merged, segment, total)))
@@ -384,7 +410,10 @@ pub(crate) struct Merged {
     /// Position of the reader's record that was not yet passed.
     pending: Option<u64>,
     delta: Arc<Delta>,
-    order: std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>,
+    /// Writes before those of `delta`.
+    older: Delta,
+    /// Position and offset of each write, and whether it is in `older`.
+    order: std::iter::Peekable<std::vec::IntoIter<(u64, u32, bool)>>,
     /// Smallest position of the segment, and its depth.
     range: (u64, u8),
     hash: KeyHash,
@@ -393,17 +422,36 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// The records that `reader` reads, all in `range`, with `delta` applied.
+    /// The records that `reader` reads, all in `range`, with `delta` applied,
+    /// and before it the writes of `runs` with their order.
     pub(crate) fn new(
         reader: Option<SegmentReader>,
         delta: Arc<Delta>,
+        runs: Option<(Delta, Vec<(u64, u32)>)>,
         range: (u64, u8),
         hash: KeyHash,
     ) -> Self {
+        let (older, old) = runs.unwrap_or_default();
+        let new = delta.sorted(u64::MAX);
+        let mut order = Vec::with_capacity(old.len() + new.len());
+        let mut old = old.into_iter().peekable();
+        for (position, at) in new {
+            let key = delta.entry(at).key;
+            while let Some((p, o)) = old
+                .next_if(|&(p, o)| (p, older.entry(o).key) <= (position, key))
+            {
+                if (p, older.entry(o).key) < (position, key) {
+                    order.push((p, o, true));
+                }
+            }
+            order.push((position, at, false));
+        }
+        order.extend(old.map(|(p, o)| (p, o, true)));
         Self {
             reader,
             pending: None,
-            order: delta.sorted(u64::MAX).into_iter().peekable(),
+            order: order.into_iter().peekable(),
+            older,
             delta,
             range,
             hash,
@@ -462,10 +510,10 @@ impl Merged {
             }
             _ => None,
         };
-        let new = self
-            .order
-            .peek()
-            .map(|&(position, at)| (position, self.delta.entry(at)));
+        let new = self.order.peek().map(|&(position, at, old)| {
+            let source = if old { &self.older } else { &*self.delta };
+            (position, source.entry(at))
+        });
         let ordering = match (&old, &new) {
             (None, None) => return Ok(Step::End),
             (Some(_), None) => std::cmp::Ordering::Less,

@@ -18,6 +18,7 @@ use crate::manifest::{DATA, Manifest, SLOTS, SegmentEntry};
 use crate::options::{FilterSize, Options};
 use crate::page::Place;
 use crate::ram::Ram;
+use crate::runs::Runs;
 use crate::segment::Segment;
 use crate::space::{READERS_LOCK, Space};
 use crate::view::{Slot, View};
@@ -63,6 +64,7 @@ pub(crate) fn create(disk: &dyn Disk, options: &Options) -> Result<()> {
         first_log: 1,
         first_sequence: 1,
         segments: vec![SegmentEntry::default()],
+        runs: Vec::new(),
     };
     drop(log::Writer::create(disk, 1, manifest.log_seed, 1)?);
     let mut body = manifest.body();
@@ -165,6 +167,7 @@ fn load(
     let ram = Ram::new(options, manifest.segment_bytes);
     let mut used = vec![body];
     let mut slots = Vec::with_capacity(manifest.segments.len());
+    let mut runs = &manifest.runs[..];
     for &entry in &manifest.segments {
         let segment = match entry.data_pages {
             0 => None,
@@ -175,7 +178,17 @@ fn load(
             used.extend_from_slice(segment.larges());
         }
         let range = (entry.low, entry.depth);
-        let slot = Slot::new(range, entry.merged, segment, &ram.buffers);
+        let own = runs.iter().take_while(|run| run.low == entry.low).count();
+        let (own, others) = runs.split_at(own);
+        runs = others;
+        let mut slot = Slot::new(range, entry.merged, segment, &ram.buffers);
+        if let Some(own) = Runs::read(&*data, own, hash)? {
+            used.extend(own.extents());
+            for run in own.iter() {
+                used.extend_from_slice(run.larges());
+            }
+            slot = slot.with_runs(own);
+        }
         slots.push(Arc::new(slot));
     }
     let view = View::new(slots);
@@ -224,6 +237,7 @@ fn load(
         settings: Settings {
             durability: options.durability,
             background: options.background,
+            spill_eagerly: options.spill_eagerly,
             hash_seed: manifest.hash_seed,
             log_seed: manifest.log_seed,
             bits_per_key: manifest.bits_per_key,
@@ -275,7 +289,7 @@ impl Shared {
             lock(writer).next = sequence + 1;
             while !self.ram.has_room(0) {
                 let _merging = lock(&self.merging);
-                if !self.merge_one()? {
+                if !self.relieve()? {
                     break;
                 }
                 self.commit_if_due()?;

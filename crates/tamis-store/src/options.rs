@@ -54,6 +54,7 @@ pub struct Options {
     pub(crate) segment_bytes: u64,
     pub(crate) buffer_bytes: u64,
     pub(crate) read_threads: usize,
+    pub(crate) spill_eagerly: bool,
 }
 
 /// Size of the filters.
@@ -77,6 +78,7 @@ impl Default for Options {
             segment_bytes: 4 << 20,
             buffer_bytes: u64::MAX,
             read_threads: 16,
+            spill_eagerly: false,
         }
     }
 }
@@ -214,6 +216,15 @@ impl Options {
     #[must_use]
     pub fn read_threads(mut self, threads: usize) -> Self {
         self.read_threads = threads.min(256);
+        self
+    }
+
+    /// Whether buffers are spilled also where a merge costs less: tests with
+    /// few records need it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn spill_eagerly(mut self, eagerly: bool) -> Self {
+        self.spill_eagerly = eagerly;
         self
     }
 

@@ -9,6 +9,7 @@ use crate::open::bits_per_key;
 use crate::options::{FilterSize, MAX_KEY, MAX_VALUE, Options};
 use crate::page;
 use crate::ram::Ram;
+use crate::runs;
 
 /// Memory of a buffered write besides its key and its value: header of the
 /// entry, and five bytes of a hash table that is between 7/16 and 7/8 full.
@@ -49,10 +50,14 @@ pub struct Plan {
     pub reads_absent: f64,
     /// Buffered records as a share of all records.
     pub buffered_share: f64,
+    /// Records in runs as a share of all records, where the buffer is too
+    /// small for merging alone.
+    pub spilled_share: f64,
     /// Bytes written per put that replaces a record, the log included: the
-    /// frame of the put, and the file divided by twice the number of records
-    /// that the buffer holds. The fullest segment is merged first, and it has
-    /// twice the average of the buffered records.
+    /// frame of the put, its share of a run, and the file divided by the
+    /// buffered records and twice those in runs. The slot with most is merged
+    /// first, and it has twice the average. Without runs the file is divided
+    /// by twice the buffered records.
     pub written_per_put: f64,
 }
 
@@ -129,7 +134,26 @@ pub fn plan(
     let entry = (key + inline) as f64 + ENTRY;
     let buffered = (left as f64 * BUFFER_FILL * ARENA_FILL / entry).min(n);
     let frame = (40 + 1 + lengths + key + inline).next_multiple_of(8) as f64;
-    let merged = (data + index_file) / (2.0 * buffered.max(1.0));
+    let file_share = data + index_file;
+    let (mut spilled, mut buffered) = (0.0, buffered);
+    let mut merged = file_share / (2.0 * buffered.max(1.0));
+    // The fullest slot has less than a quarter of its segment.
+    let held = left as f64 * BUFFER_FILL;
+    if 2.0 * held < data / 4.0 {
+        let run_ram = 9.0 + 4.0 / records_per_page;
+        let record = PAGE as f64 / records_per_page + 8.0;
+        let in_ram = left as f64 / 2.0 / run_ram;
+        let most = (data / runs::SPACE as f64).min(in_ram * record);
+        let free =
+            |spilled: f64| (held - spilled * run_ram) * ARENA_FILL / entry;
+        // A run ends with a part of a page of records, and one of index.
+        let size = 2.0 * free(most / record) / segments;
+        let bytes = record + PAGE as f64 / size.max(1.0);
+        spilled = (most / bytes).min(n);
+        buffered = free(spilled).min(n);
+        merged = (2.0 * spilled * bytes + file_share)
+            / (2.0 * spilled + buffered).max(1.0);
+    }
     Ok(Plan {
         records_per_page,
         file_bytes: file as u64,
@@ -141,6 +165,7 @@ pub fn plan(
         reads_present: 1.0 + f64::from(u8::from(large > 0)),
         reads_absent,
         buffered_share: buffered / n.max(1.0),
+        spilled_share: spilled / n.max(1.0),
         written_per_put: frame + merged + large as f64,
     })
 }

@@ -81,8 +81,21 @@ impl Ram {
         (self.segment_bytes / RECORD_BYTES).max(64)
     }
 
+    /// Bytes of pages of a new segment that are collected in memory: all of
+    /// nearly any segment, which is split at 1.4 times the size chosen, where
+    /// the budget is large.
+    pub(crate) fn most_collected(&self) -> usize {
+        (self.segment_bytes * 3 / 2).min(self.budget / 16) as usize
+    }
+
+    /// Bytes of memory for the runs of a slot while they are merged.
+    pub(crate) fn most_runs(&self) -> u64 {
+        (self.segment_bytes / 2).min(self.budget / 16)
+    }
+
     /// Bytes that are not for buffered writes. Two directories exist while
-    /// one replaces the other, and two tables of a buffer while it grows.
+    /// one replaces the other, and two tables of a buffer while it grows; a
+    /// merge reads the runs of a slot.
     pub(crate) fn reserved(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
             + 2 * self.directory.load(Ordering::Relaxed)
@@ -90,6 +103,8 @@ impl Ram {
             + 2 * log::BUFFER as u64
             + 2 * MAX_STEP as u64
             + self.segment_bytes / 16
+            + self.most_runs()
+            + self.most_collected() as u64
             + FIXED
     }
 
@@ -102,6 +117,11 @@ impl Ram {
     fn current_limit(&self) -> u64 {
         let read = self.buffered().saturating_sub(self.current());
         self.buffer_limit().saturating_sub(read).min(self.buffer_bytes)
+    }
+
+    /// Most bytes that writes of the newest view may hold.
+    pub(crate) fn most_current(&self) -> u64 {
+        self.current_limit()
     }
 
     /// Fewest bytes for buffered writes: with less, merges would cost too

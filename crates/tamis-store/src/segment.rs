@@ -4,18 +4,20 @@
 //! record of its block, after the bits that the segment's range shares) and a
 //! filter. A lookup reads at most one block.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tamis::{Builder, TinySet};
 
 use crate::codec::{checksum, u32_at, u64_at};
+use crate::core::{Shared, lock};
 use crate::disk::{DiskFile, read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
 use crate::hash::filter_hash;
 use crate::manifest::{DATA, MAX_PAGE, SegmentEntry};
 use crate::page::{self, Block, Blocks, Record};
+use crate::space::{Space, rounded};
 
 /// Length of the header of an index.
 const HEADER: usize = 32;
@@ -39,6 +41,8 @@ pub(crate) fn prefix(position: u64, depth: u8) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) entry: SegmentEntry,
+    /// Its extent, with pages after it that are not given to others.
+    taken: Extent,
     fences: Box<[u32]>,
     filter: TinySet,
     /// Extents of the large values that records name, in order.
@@ -62,6 +66,7 @@ impl Segment {
         total: &Arc<AtomicU64>,
     ) -> Self {
         let segment = Self {
+            taken: entry.extent,
             entry,
             fences: fences.into(),
             filter,
@@ -88,6 +93,11 @@ impl Segment {
     /// The filter.
     pub(crate) fn filter(&self) -> &TinySet {
         &self.filter
+    }
+
+    /// The extent to release with the segment.
+    pub(crate) fn taken(&self) -> Extent {
+        self.taken
     }
 
     /// Extents of large values.
@@ -209,49 +219,73 @@ pub(crate) struct Target {
     pub(crate) depth: u8,
     pub(crate) id: u64,
     pub(crate) merged: u64,
-    /// Where pages may be written; the rest is released.
-    pub(crate) extent: Extent,
+    /// Most pages, if they exceed those that are collected in memory.
+    pub(crate) room: u64,
 }
 
 /// Result of a [`SegmentWriter`].
 #[derive(Debug)]
 pub(crate) enum Written {
-    /// The segment, which begins at the target's extent.
+    /// The segment.
     Segment(Arc<Segment>),
     /// No record was added.
     Empty,
-    /// The extent was too small.
+    /// More pages are needed than the target has room for.
     Full,
 }
 
 /// Writes a segment from records in order.
+///
+/// Pages are collected in memory, so that the segment takes an extent of its
+/// own length: where the old segment was, a longer one would not fit.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter<'a> {
     file: &'a dyn DiskFile,
+    space: &'a Mutex<Space>,
     filter: &'a Builder<TinySet>,
     target: Target,
     blocks: Blocks,
     hashes: Vec<u64>,
     larges: Vec<Extent>,
+    /// Most bytes that are collected.
+    most: usize,
+    /// Where pages are written, once they exceed that.
+    extent: Option<Extent>,
     /// Pages written.
     written: u64,
     full: bool,
 }
 
+impl Drop for SegmentWriter<'_> {
+    fn drop(&mut self) {
+        if let Some(extent) = self.extent {
+            lock(self.space).extents.release(extent);
+        }
+    }
+}
+
 impl<'a> SegmentWriter<'a> {
-    /// A writer of `target` with a filter of the builder's design.
+    /// A writer of `target` that collects `most` bytes of pages. `expected` is
+    /// the probable number of pages.
     pub(crate) fn new(
-        file: &'a dyn DiskFile,
-        filter: &'a Builder<TinySet>,
+        shared: &'a Shared,
         target: Target,
+        most: usize,
+        expected: u64,
     ) -> Self {
+        let mut blocks = Blocks::new(target.id);
+        let expected = (expected * PAGE) as usize;
+        blocks.done().reserve_exact(expected.min(most));
         Self {
-            file,
-            filter,
+            file: &*shared.data,
+            space: &shared.space,
+            filter: &shared.filter,
             target,
-            blocks: Blocks::new(target.id),
+            blocks,
             hashes: Vec::new(),
             larges: Vec::new(),
+            most,
+            extent: None,
             written: 0,
             full: false,
         }
@@ -270,19 +304,29 @@ impl<'a> SegmentWriter<'a> {
         }
         self.hashes.push(filter_hash(position));
         self.larges.extend(large);
-        match self.blocks.done().len() >= CHUNK {
-            true => self.write_out(),
+        let most = match self.extent {
+            None => self.most,
+            Some(_) => CHUNK.min(self.most),
+        };
+        match self.blocks.done().len() >= most {
+            true => self.write_out(self.target.room),
             false => Ok(()),
         }
     }
 
-    /// Writes finished blocks.
-    fn write_out(&mut self) -> Result<()> {
+    /// Writes finished blocks, to an extent of `pages` pages if there is none
+    /// yet.
+    fn write_out(&mut self, pages: u64) -> Result<()> {
+        let space = self.space;
+        let extent = self
+            .extent
+            .get_or_insert_with(|| lock(space).extents.allocate(pages));
+        let extent = *extent;
         let done = self.blocks.done();
         let pages = done.len() as u64 / PAGE;
-        self.full |= self.written + pages > self.target.extent.pages;
+        self.full |= self.written + pages > extent.pages;
         if !self.full {
-            let offset = self.target.extent.offset() + self.written * PAGE;
+            let offset = extent.offset() + self.written * PAGE;
             write_all_at(self.file, done, offset)
                 .map_err(|e| Error::io("write", DATA, e))?;
             self.written += pages;
@@ -297,13 +341,12 @@ impl<'a> SegmentWriter<'a> {
             return Ok(Written::Empty);
         }
         self.blocks.finish();
-        self.write_out()?;
         let records = self.hashes.len() as u64;
         let mut filter = self.filter.items(records).build()?;
         filter.insert_hash_batch(&self.hashes);
         self.hashes = Vec::new();
         self.larges.sort_unstable();
-        let Target { low, depth, id, merged, extent } = self.target;
+        let Target { low, depth, id, merged, room } = self.target;
         let fences = std::mem::take(&mut self.blocks.fences);
         let mut index = Vec::with_capacity(
             HEADER
@@ -330,12 +373,19 @@ impl<'a> SegmentWriter<'a> {
         let index_len = index.len() as u32;
         let data_pages = fences.len() as u32;
         index.resize(index.len().next_multiple_of(PAGE as usize), 0);
+        let pages = (self.blocks.done().len() + index.len()) as u64 / PAGE;
+        self.write_out(rounded(pages))?;
         *self.blocks.done() = index;
-        self.write_out()?;
-        if self.full {
+        self.write_out(room)?;
+        let Some(taken) = self.extent.filter(|_| !self.full) else {
             return Ok(Written::Full);
-        }
-        let extent = Extent { start: extent.start, pages: self.written };
+        };
+        self.extent = None;
+        let (start, pages) = (taken.start, self.written);
+        let extent = Extent { start, pages };
+        let kept = rounded(pages).min(taken.pages);
+        let rest = Extent { start: start + kept, pages: taken.pages - kept };
+        lock(self.space).extents.release(rest);
         let entry = SegmentEntry {
             low,
             depth,
@@ -347,7 +397,8 @@ impl<'a> SegmentWriter<'a> {
             merged,
         };
         let larges = std::mem::take(&mut self.larges);
-        let segment = Segment::new(entry, fences, filter, larges, total);
+        let mut segment = Segment::new(entry, fences, filter, larges, total);
+        segment.taken = Extent { start, pages: kept };
         Ok(Written::Segment(Arc::new(segment)))
     }
 }

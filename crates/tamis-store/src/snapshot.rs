@@ -215,7 +215,11 @@ impl Cursor {
                 });
                 let range = (slot.low, slot.depth);
                 let delta = Arc::new(delta);
-                let merged = Merged::new(reader, delta, range, shared.hash);
+                let runs = slot.runs.as_deref();
+                let runs = runs.map(|r| r.load(&*shared.data, shared.hash));
+                let runs = runs.transpose()?;
+                let merged =
+                    Merged::new(reader, delta, runs, range, shared.hash);
                 self.records = Some(merged);
                 continue;
             };

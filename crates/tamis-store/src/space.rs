@@ -33,6 +33,12 @@ impl Retired {
     }
 }
 
+/// Pages that a segment of `pages` pages takes: of few different numbers, so
+/// that its place has room for the one that replaces it, or for another.
+pub(crate) fn rounded(pages: u64) -> u64 {
+    pages.next_multiple_of((pages / 32).max(1).next_power_of_two())
+}
+
 /// Free, used and retired extents.
 #[derive(Debug)]
 pub(crate) struct Space {

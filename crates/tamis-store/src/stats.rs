@@ -17,6 +17,8 @@ pub struct Stats {
     pub records: u64,
     /// Buffered writes, one per key.
     pub buffered: u64,
+    /// Writes in runs: moved out of the buffer, and yet to be merged.
+    pub spilled: u64,
     /// Segments with records.
     pub segments: u64,
     /// Memory.
@@ -45,7 +47,8 @@ pub struct RamStats {
     /// Segments without fences and filters, also those that only readers
     /// hold; the directory, twice while it is replaced.
     pub directory: u64,
-    /// Buffered writes, also those that only snapshots hold.
+    /// Buffered writes, also those that only snapshots hold, the index of
+    /// runs, and the memory of loaders.
     pub buffer: u64,
     /// The most that buffered writes may hold.
     pub buffer_limit: u64,
@@ -84,6 +87,8 @@ pub struct DiskStats {
     pub records: u64,
     /// Indexes of segments.
     pub indexes: u64,
+    /// Runs, and their indexes.
+    pub runs: u64,
     /// Large values in segments.
     pub large_values: u64,
     /// Free space in the data file.
@@ -108,7 +113,9 @@ pub struct IoStats {
     pub large_reads: u64,
     /// Merges.
     pub merges: u64,
-    /// Bytes of segments written by merges.
+    /// Runs written.
+    pub spills: u64,
+    /// Bytes of segments and runs written.
     pub segment_bytes: u64,
     /// Bytes written to logs.
     pub log_bytes: u64,
@@ -123,6 +130,7 @@ impl Shared {
     pub(crate) fn stats(&self) -> Result<Stats> {
         let view = self.view.load_full();
         let (mut records, mut segments, mut buffered) = (0, 0, 0);
+        let (mut spilled, mut run_pages) = (0, 0);
         let (mut fences, mut filters) = (0, 0);
         let (mut pages, mut index_pages, mut large_pages) = (0, 0, 0);
         let mut absent = 0.0;
@@ -131,6 +139,12 @@ impl Shared {
             let frozen =
                 buffer.frozen.as_ref().map_or(0, |(delta, _)| delta.len());
             buffered += (buffer.active.len() + frozen) as u64;
+            if let Some(runs) = &slot.runs {
+                spilled += runs.writes();
+                run_pages += runs.pages();
+                let larges = runs.iter().flat_map(|run| run.larges());
+                large_pages += larges.map(|extent| extent.pages).sum::<u64>();
+            }
             let Some(segment) = &slot.segment else { continue };
             records += segment.entry.records;
             segments += 1;
@@ -163,6 +177,7 @@ impl Shared {
             data,
             records: pages * PAGE,
             indexes: index_pages * PAGE,
+            runs: run_pages * PAGE,
             large_values: large_pages * PAGE,
             free: space.extents.free_pages() * PAGE,
             waiting: (space.retired_pages() + space.read_pages()) * PAGE,
@@ -174,6 +189,7 @@ impl Shared {
         Ok(Stats {
             records,
             buffered,
+            spilled,
             segments,
             ram,
             disk,
@@ -183,6 +199,7 @@ impl Shared {
                 absent_reads: get(&counters.absent_reads),
                 large_reads: get(&counters.large_reads),
                 merges: get(&counters.merges),
+                spills: get(&counters.spills),
                 segment_bytes: get(&counters.segment_bytes),
                 log_bytes: get(&counters.log_bytes),
                 commits: get(&counters.commits),

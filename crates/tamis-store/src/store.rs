@@ -371,10 +371,10 @@ impl Store {
         Ok(Snapshot::new(Arc::clone(shared), view, limit))
     }
 
-    /// Merges all buffered writes, joins small segments, and moves segments
-    /// to free space before them where one fits, until at most 1 % of the data
-    /// file is free. Space that readers and snapshots use stays, and free
-    /// space that is smaller than every segment behind it.
+    /// Merges all writes before the call, joins small segments, and moves
+    /// segments to free space before them, until at most 1 % of the data file
+    /// is free, or a tenth where no segment fits the free space. Space that
+    /// readers and snapshots use stays.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::core::Shared;
 use crate::delta::Delta;
 use crate::error::Result;
-use crate::extents::Extent;
+use crate::extents::{Extent, PAGE};
 use crate::merge::{Merged, Step};
 use crate::page::Place;
 use crate::segment::SegmentReader;
@@ -30,6 +30,10 @@ impl Shared {
         let view = self.view.load_full();
         let mut verified = Verified::default();
         for slot in view.slots() {
+            if let Some(runs) = &slot.runs {
+                runs.verify(self)?;
+                verified.bytes += runs.data_pages() * PAGE;
+            }
             let Some(segment) = &slot.segment else { continue };
             let reader = SegmentReader::new(
                 Arc::clone(segment),
@@ -38,7 +42,7 @@ impl Shared {
             let range = (slot.low, slot.depth);
             let delta = Arc::new(Delta::default());
             let mut records =
-                Merged::new(Some(reader), delta, range, self.hash);
+                Merged::new(Some(reader), delta, None, range, self.hash);
             let mut larges: Vec<Extent> = Vec::new();
             let mut count = 0;
             loop {
@@ -80,8 +84,7 @@ impl Shared {
             }
             verified.segments += 1;
             verified.records += count;
-            verified.bytes +=
-                u64::from(segment.entry.data_pages) * crate::extents::PAGE;
+            verified.bytes += u64::from(segment.entry.data_pages) * PAGE;
         }
         Ok(verified)
     }

@@ -8,6 +8,7 @@ use std::sync::{
 use crate::batch::Kind;
 use crate::delta::{Delta, Entry};
 use crate::ram::BufferBytes;
+use crate::runs::Runs;
 use crate::segment::Segment;
 
 /// The writes of a slot that its segment does not have.
@@ -64,6 +65,8 @@ pub(crate) struct Slot {
     pub(crate) merged: u64,
     /// `None` if the segment has no records.
     pub(crate) segment: Option<Arc<Segment>>,
+    /// Writes after those of the segment, up to `merged`.
+    pub(crate) runs: Option<Arc<Runs>>,
     buffer: RwLock<Buffer>,
     /// Bytes of memory of `buffer`.
     ram: AtomicU64,
@@ -73,13 +76,16 @@ pub(crate) struct Slot {
     /// Slots before this one that had readers when it was made: they may
     /// read the same large values.
     ancestors: Vec<Weak<Pin>>,
+    /// Those of them that have the same segment.
+    sharers: Vec<Weak<Pin>>,
     /// Sums of `ram` that this slot is part of.
     total: Arc<BufferBytes>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.total.held.fetch_sub(self.ram(), Ordering::Relaxed);
+        let ram = self.ram() + self.run_ram();
+        self.total.held.fetch_sub(ram, Ordering::Relaxed);
     }
 }
 
@@ -97,11 +103,13 @@ impl Slot {
             depth,
             merged,
             segment,
+            runs: None,
             buffer: RwLock::new(buffer),
             ram: AtomicU64::new(0),
             oldest: AtomicU64::new(u64::MAX),
             pin: Arc::new(Pin),
             ancestors: Vec::new(),
+            sharers: Vec::new(),
             total: Arc::clone(total),
         }
     }
@@ -114,15 +122,65 @@ impl Slot {
         self
     }
 
+    /// The slot with runs.
+    pub(crate) fn with_runs(mut self, runs: Arc<Runs>) -> Self {
+        let ram = runs.ram();
+        self.total.held.fetch_add(ram, Ordering::Relaxed);
+        self.total.current.fetch_add(ram, Ordering::Relaxed);
+        self.runs = Some(runs);
+        self
+    }
+
+    /// The slot as a successor of one with the same segment.
+    pub(crate) fn sharing(mut self, before: &Self) -> Self {
+        self.sharers = before.pins();
+        self
+    }
+
+    /// Bytes of memory of the runs.
+    pub(crate) fn run_ram(&self) -> u64 {
+        self.runs.as_ref().map_or(0, |runs| runs.ram())
+    }
+
+    /// Pages of the runs.
+    pub(crate) fn run_pages(&self) -> u64 {
+        self.runs.as_ref().map_or(0, |runs| runs.pages())
+    }
+
+    /// Number of runs.
+    pub(crate) fn run_count(&self) -> usize {
+        self.runs.as_ref().map_or(0, |runs| runs.iter().count())
+    }
+
+    /// Number of buffered writes, one per key.
+    pub(crate) fn buffered(&self) -> u64 {
+        let buffer = self.buffer();
+        let frozen = buffer.frozen.as_ref().map_or(0, |f| f.0.len());
+        (buffer.active.len() + frozen) as u64
+    }
+
+    /// Whether a merge has writes to add to the segment.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.runs.is_some() || self.oldest() < u64::MAX
+    }
+
     /// Takes the slot's writes out of the sum for the newest view, which
     /// replaces the slot.
     pub(crate) fn leave(&self) {
-        self.total.current.fetch_sub(self.ram(), Ordering::Relaxed);
+        let ram = self.ram() + self.run_ram();
+        self.total.current.fetch_sub(ram, Ordering::Relaxed);
     }
 
     /// The pin of the slot.
-    pub(crate) fn pin(&self) -> Weak<Pin> {
+    fn pin(&self) -> Weak<Pin> {
         Arc::downgrade(&self.pin)
+    }
+
+    /// Pins of the slots that have the segment or a run of this one.
+    pub(crate) fn pins(&self) -> Vec<Weak<Pin>> {
+        let alive = |pin: &&Weak<Pin>| pin.strong_count() > 0;
+        let sharers = self.sharers.iter().filter(alive).cloned();
+        sharers.chain([self.pin()]).collect()
     }
 
     /// Pins of the slot and of those before it that have readers.

@@ -63,12 +63,13 @@ proptest! {
     })]
 
     #[test]
-    fn histories_agree_with_a_map(steps in steps()) {
+    fn histories_agree_with_a_map(steps in steps(), spills: bool) {
         let dir = tempfile::tempdir().unwrap();
         let options = Options::new()
             .background(false)
             .durability(Durability::None)
             .segment_bytes(16 << 10)
+            .spill_eagerly(spills)
             .buffer_bytes(24 << 10);
         let mut store = Store::create(dir.path(), &options).unwrap();
         let mut model = Model::new();

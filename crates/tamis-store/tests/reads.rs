@@ -38,6 +38,9 @@ fn value(n: u64, turn: u64) -> [u8; 100] {
 /// equal number, and counts. While it is overwritten, the file may have `most`
 /// times the bytes of its segments.
 fn run(n: u64, turns: u64, most: f64, options: &Options) -> Result<()> {
+    // The system counts for all threads of the process.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ALONE.lock().expect("no test has failed");
     let dir = tempfile::tempdir().expect("a directory");
     let plan = plan(n, 16, 100, options)?;
     let store = Store::create(dir.path(), options)?;
@@ -70,8 +73,13 @@ fn run(n: u64, turns: u64, most: f64, options: &Options) -> Result<()> {
     let per_put = (written(&after) - written(&before)) / (n * turns) as f64;
     let ratio = per_put / plan.written_per_put;
     println!(
-        "{per_put:.0} bytes per put, planned {:.0}; file {:.3} of live",
+        "{per_put:.0} bytes per put, planned {:.0}; {} spilled, planned {:.0}; \
+         {} merges, {} spills; file {:.3} of live",
         plan.written_per_put,
+        after.spilled,
+        plan.spilled_share * n as f64,
+        after.io.merges - before.io.merges,
+        after.io.spills - before.io.spills,
         after.disk.data as f64 / used,
     );
     assert!((0.85..=1.15).contains(&ratio), "{ratio} of the plan");
@@ -138,16 +146,86 @@ fn run(n: u64, turns: u64, most: f64, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Bytes per overwrite beside the plan, for buffers of 0.5 to 20 % of the
+/// data.
+#[test]
+#[ignore = "a minute: the slow tier runs it"]
+fn bytes_per_put_are_those_of_the_plan() -> Result<()> {
+    const N: u64 = 400_000;
+    println!("buffer %  bytes/put  planned  in runs %  file/live");
+    for share in [0.005, 0.01, 0.025, 0.05, 0.1, 0.2] {
+        let options = Options::new()
+            .ram(48 << 20)
+            .buffer_bytes((share * (N * 116) as f64) as u64)
+            .segment_bytes(1 << 20)
+            .background(false)
+            .durability(Durability::None);
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::create(dir.path(), &options)?;
+        let mut loader = store.loader()?;
+        for i in 0..N {
+            loader.put(key(i), value(i, 0))?;
+        }
+        loader.finish()?;
+        let live = store.stats()?.disk;
+        let written = || -> Result<f64> {
+            let io = store.stats()?.io;
+            let bytes = io.segment_bytes + io.log_bytes + io.commit_bytes;
+            Ok(bytes as f64)
+        };
+        let mut before = 0.0;
+        for turn in 0..3 {
+            if turn == 1 {
+                before = written()?;
+            }
+            for i in 0..N {
+                let i = key_of(i, turn, N);
+                store.put(key(i), value(i, turn))?;
+            }
+        }
+        let per_put = (written()? - before) / (2 * N) as f64;
+        let plan = plan(N, 16, 100, &options)?;
+        let stats = store.stats()?;
+        println!(
+            "{:8.1} {per_put:10.0} {:8.0} {:10.1} {:10.2}",
+            100.0 * share,
+            plan.written_per_put,
+            100.0 * stats.spilled as f64 / N as f64,
+            stats.disk.data as f64 / (live.data - live.free) as f64,
+        );
+        let ratio = per_put / plan.written_per_put;
+        assert!((0.85..=1.15).contains(&ratio), "{ratio} of the plan");
+    }
+    Ok(())
+}
+
+/// A random record for write `i` of a turn.
+fn key_of(i: u64, turn: u64, n: u64) -> u64 {
+    mix(i ^ turn << 40) % n
+}
+
 #[test]
 fn one_read_per_present_key() -> Result<()> {
     let options = Options::new()
         .ram(8 << 20)
-        .buffer_bytes(2 << 20)
+        .buffer_bytes(3 << 20)
         .segment_bytes(512 << 10)
         .background(false)
         .durability(Durability::None);
     // Free runs between a score of segments are a larger share.
     run(100_000, 1, 1.5, &options)
+}
+
+/// With a buffer of 2.5 % of the data.
+#[test]
+fn one_read_per_present_key_in_a_run() -> Result<()> {
+    let options = Options::new()
+        .ram(24 << 20)
+        .buffer_bytes(300 << 10)
+        .segment_bytes(1 << 20)
+        .background(false)
+        .durability(Durability::None);
+    run(100_000, 3, 1.5, &options)
 }
 
 #[test]

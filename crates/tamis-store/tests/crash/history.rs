@@ -145,6 +145,7 @@ impl History {
             .durability(durability)
             .direct_reads(rng.bool())
             .segment_bytes(16 << 10)
+            .spill_eagerly(rng.bool())
             .buffer_bytes(1 << rng.u32(12..16))
             .seed(seed.into());
         Self {
