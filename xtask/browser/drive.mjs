@@ -1,5 +1,5 @@
 // Opens the pages in headless Chromium, checks them and takes screenshots:
-// node drive.mjs CHROMIUM DIRECTORY EXPLORER.html [REPORT.html]
+// node drive.mjs CHROMIUM DIRECTORY EXPLORER.html REPORT.html
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
@@ -51,83 +51,93 @@ async function figures(page, least) {
   return found.figures.length;
 }
 
-// State of the explorer that its sliders must change.
-const state = page => page.evaluate(() => ({
-  memory: document.querySelector("#memory").innerHTML,
-  reads: document.querySelector("#reads").innerHTML,
-  table: document.querySelector("#designs").innerText,
-  command: document.querySelector("#command").textContent,
-  title: document.querySelector("#title").textContent,
-}));
+// State of the planner that its controls must change.
+const state = page => page.evaluate(() => Object.fromEntries(
+  ["memory", "reads", "designs", "command", "title"].map(name =>
+    [name, document.getElementById("plan-" + name).innerHTML])));
 
-const ready = (page, block) =>
-  page.waitForFunction(bits => document.body.dataset.ready === bits, String(block), { timeout: 120_000 });
+// The curves are complete for blocks of `bits`.
+const ready = (page, bits) => page.waitForFunction(
+  bits => document.getElementById("planner").dataset.ready === bits, String(bits), { timeout: 120_000 });
 
 async function slide(page, id, value) {
   await page.evaluate(([id, value]) => {
-    const slider = document.getElementById(id);
+    const slider = document.getElementById("plan-" + id);
     slider.value = value;
     slider.dispatchEvent(new Event("input", { bubbles: true }));
   }, [id, value]);
 }
 
-for (const [name, viewport, scheme] of LAYOUTS) {
-  const { page, errors } = await open(explorer, viewport, scheme);
+// Each layout of a page, with at least `least` figures.
+async function layouts(name, path, least) {
+  let count;
+  for (const [layout, viewport, scheme] of LAYOUTS) {
+    const { page, errors } = await open(path, viewport, scheme);
+    await ready(page, 512);
+    count = await figures(page, least);
+    await page.screenshot({ path: `${directory}/${name}-${layout}.png`, fullPage: true });
+    assert.deepEqual(errors, []);
+    await page.close();
+  }
+  console.log(`${name}: ${LAYOUTS.length} layouts, ${count} figures`);
+}
+
+// Each control of the planner changes the parts that depend on it.
+async function controls(name, path) {
+  const { page, errors } = await open(path, LAYOUTS[0][1], "light");
   await ready(page, 512);
-  await figures(page, 2);
-  await page.screenshot({ path: `${directory}/explorer-${name}.png`, fullPage: true });
+  assert.equal(await page.locator("#plan-memory path.curve").count(), 7);
+  assert.equal(await page.locator("#plan-designs tr").count(), 7);
+  let before = await state(page);
+  assert.equal(before.title, "tinyset");
+  assert.equal(before.command, "tamis build keys.txt -o keys.tamis --fpr 0.001 --kind tinyset");
+  const changes = [
+    [() => slide(page, "items", 6), ["memory", "designs"]],
+    [() => slide(page, "rate", 5), ["memory", "reads", "designs", "command"]],
+    [() => slide(page, "misses", 10), ["reads", "designs"]],
+    [() => page.check("#plan-by-bits"), ["memory", "designs", "command"]],
+    [() => slide(page, "bits", 24), ["memory", "designs", "command"]],
+    [async () => { await page.check("#plan-block-32"); await ready(page, 256); }, ["memory", "reads", "designs", "command"]],
+    [() => page.check("#plan-speed"), ["title"]],
+  ];
+  for (const [change, parts] of changes) {
+    await change();
+    const after = await state(page);
+    for (const part of parts) assert.notEqual(after[part], before[part], `${part}: ${change}`);
+    before = after;
+  }
+  await page.click("#plan-copy");
+  await page.waitForFunction(() => document.getElementById("plan-copy").textContent !== "Copy");
+  await page.screenshot({ path: `${directory}/${name}-changed.png`, fullPage: name === "explorer" });
+  await page.check("#plan-by-rate");
+  const times = [];
+  for (let i = 0; i < 20; i += 1) {
+    times.push(await page.evaluate(value => {
+      const slider = document.getElementById("plan-rate");
+      slider.value = value;
+      const start = performance.now();
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      return performance.now() - start;
+    }, 1 + i / 4));
+  }
+  times.sort((a, b) => a - b);
+  console.log(`${name}: ${changes.length} controls; a slider answers in ${times[10].toFixed(0)} ms (median), ${times[19].toFixed(0)} ms (longest)`);
   assert.deepEqual(errors, []);
   await page.close();
 }
 
-const { page, errors } = await open(explorer, LAYOUTS[0][1], "light");
-await ready(page, 512);
-assert.equal(await page.locator("#memory path.curve").count(), 7);
-assert.equal(await page.locator("#designs tr").count(), 7);
-let before = await state(page);
-assert.equal(before.title, "tinyset");
-assert.equal(before.command, "tamis build keys.txt -o keys.tamis --fpr 0.001 --kind tinyset");
-// Each control, and the parts of the page that depend on it.
-for (const [change, parts] of [
-  [() => slide(page, "items", 6), ["memory", "table"]],
-  [() => slide(page, "rate", 5), ["memory", "reads", "table", "command"]],
-  [() => slide(page, "misses", 10), ["reads", "table"]],
-  [() => page.check("#by-bits"), ["memory", "table", "command"]],
-  [() => slide(page, "bits", 24), ["memory", "table", "command"]],
-  [async () => { await page.check("#block-32"); await ready(page, 256); }, ["memory", "reads", "table", "command"]],
-  [() => page.check("#speed"), ["title"]],
-]) {
-  await change();
-  const after = await state(page);
-  for (const part of parts) assert.notEqual(after[part], before[part], `${part}: ${change}`);
-  before = after;
+// Printed on A4: a file to look at.
+async function print(name, path) {
+  const { page, errors } = await open(path, LAYOUTS[0][1], "dark");
+  await ready(page, 512);
+  await page.pdf({ path: `${directory}/${name}.pdf`, format: "A4" });
+  assert.deepEqual(errors, []);
+  await page.close();
 }
-await page.screenshot({ path: `${directory}/explorer-changed.png`, fullPage: true });
-// A new slider position answers at once: in one frame of 100 ms, median of 20.
-await page.check("#by-rate");
-const times = [];
-for (let i = 0; i < 20; i += 1) {
-  times.push(await page.evaluate(value => {
-    const slider = document.getElementById("rate");
-    slider.value = value;
-    const start = performance.now();
-    slider.dispatchEvent(new Event("input", { bubbles: true }));
-    return performance.now() - start;
-  }, 1 + i / 4));
-}
-times.sort((a, b) => a - b);
-console.log(`explorer: 4 layouts, 7 controls; a slider answers in ${times[10].toFixed(0)} ms (median), ${times[19].toFixed(0)} ms (longest)`);
-assert.deepEqual(errors, []);
-await page.close();
 
-if (report) {
-  for (const [name, viewport, scheme] of LAYOUTS) {
-    const { page, errors } = await open(report, viewport, scheme);
-    const count = await figures(page, 1);
-    await page.screenshot({ path: `${directory}/report-${name}.png`, fullPage: true });
-    assert.deepEqual(errors, []);
-    await page.close();
-    if (name === "light") console.log(`report: 4 layouts, ${count} figures`);
-  }
+for (const [name, path, least] of [["explorer", explorer, 2], ["report", report, 30]]) {
+  await layouts(name, path, least);
+  await controls(name, path);
+  await print(name, path);
 }
 await browser.close();

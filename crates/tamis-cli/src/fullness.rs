@@ -124,7 +124,9 @@ pub(crate) fn hint_nearly_full(path: &Path, filter: &AnyFilter, items: f64) {
             "it cannot grow, and 11 % over its design a filter of two levels \
              for 0.01 % has 30 times its rate: build it again with more --items"
         }
-        Growth::None => "it cannot grow: build it again with more --items",
+        Growth::None => {
+            "this kind cannot grow; build it again with more --items"
+        },
     };
     let percent = (100.0 * share).floor();
     warn(&format!("hint: {}: {percent} % full: {cure}", path.display()));

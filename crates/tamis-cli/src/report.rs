@@ -414,12 +414,10 @@ impl LoadChart {
     /// Prints one bar per range of loads.
     pub(crate) fn print(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
-        writeln!(
-            out,
-            "\nblocks by number of keys, {:.2} on average{}",
-            self.mean,
-            self.free_slots()
-        )?;
+        let (mean, free) = (self.mean, self.free_slots());
+        let title =
+            format!("blocks by number of keys, {mean:.2} on average{free}");
+        writeln!(out, "\n{}", wrap(&title, 0, 0))?;
         let mut bars = self.bins();
         if self.saturated > 0 {
             bars.push(("saturated".into(), self.saturated));
@@ -478,8 +476,17 @@ fn plain(value: &serde_json::Value) -> String {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Bool(true) => "yes".into(),
         serde_json::Value::Bool(false) => "no".into(),
+        serde_json::Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, four_digits)
+        }
         other => other.to_string(),
     }
+}
+
+/// At most four significant digits, without zeros at the end.
+fn four_digits(value: f64) -> String {
+    let text = format!("{value:.3e}");
+    text.parse().map_or(text, |rounded: f64| rounded.to_string())
 }
 
 fn json(parameter: Parameter) -> serde_json::Value {

@@ -30,7 +30,7 @@ use tamis_theory::plan::{Candidate, Kind, Size, Task};
 use tamis_theory::{Prediction, Result, limit};
 
 #[cfg(not(target_family = "wasm"))]
-pub use page::page;
+pub use page::{STYLE, page, planner};
 
 /// Comparison of all kinds, and the recommendation.
 ///

@@ -58,6 +58,12 @@ struct RunArgs {
     trace: Option<PathBuf>,
 }
 
+/// Columns of the longest name of an experiment.
+const WIDTH: usize = 16;
+
+/// The experiment that reads `--trace`.
+const TRACE: &str = "trace";
+
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         match &self.verb {
@@ -71,7 +77,11 @@ fn list() -> Result<Exit> {
     let mut out = std::io::stdout();
     for experiment in &experiment::ALL {
         let Experiment { name, title, source, .. } = experiment;
-        writeln!(out, "{name:<12} {title} ({source})")?;
+        writeln!(out, "{name:<WIDTH$} {title} ({source})")?;
+    }
+    writeln!(out)?;
+    for (sign, paper) in experiment::PAPERS {
+        writeln!(out, "{sign:<4} {paper}")?;
     }
     Ok(Exit::Success)
 }
@@ -79,6 +89,13 @@ fn list() -> Result<Exit> {
 impl RunArgs {
     fn run(&self) -> Result<Exit> {
         let chosen = self.chosen()?;
+        if self.trace.is_some() && !chosen.iter().any(|one| one.name == TRACE)
+        {
+            return Err(Failure::new(
+                "--trace is read by the experiment trace, which is not among \
+                 the names",
+            ));
+        }
         let setting = Setting { quick: self.quick, trace: self.trace.clone() };
         let mut report =
             Report::new(&self.output, self.quick).map_err(Failure::new)?;
@@ -94,7 +111,10 @@ impl RunArgs {
             schedule.ran(experiment);
             let (name, time) = (experiment.name, start.elapsed());
             let time = time.as_secs_f64();
-            writeln!(std::io::stdout(), "{name:<12} {count} ({time:.1} s)")?;
+            writeln!(
+                std::io::stdout(),
+                "{name:<WIDTH$} {count} ({time:.1} s)"
+            )?;
         }
         let page = report.finish().map_err(Failure::new)?;
         writeln!(std::io::stdout(), "{}", page.display())?;

@@ -117,7 +117,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
     );
     outcome.findings.push(
         Finding::new(
-            &["S-015", "S-024"],
+            &["S-015"],
             "items passed on are at most |S|^2 / 2m in every level of every \
              table",
         )

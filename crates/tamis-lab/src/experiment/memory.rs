@@ -128,7 +128,7 @@ fn table_1(outcome: &mut Outcome) -> Result<()> {
                 )
                 .ours(bits)
                 // Printed with one digit.
-                .at_most(printed + 0.05),
+                .at_most(printed, 0.05),
             );
             if chains == 64 {
                 extra.push(bits - (2.0 - target.log2()));
@@ -158,17 +158,24 @@ fn table_1(outcome: &mut Outcome) -> Result<()> {
             "index and last bits per key at ln 2 keys per chain",
         )
         .ours(overhead()?)
-        .at_most(2.0),
+        .at_most(2.0, 0.0),
     );
     let most = extra.iter().copied().fold(0.0, f64::max);
+    let least = extra.iter().copied().fold(f64::INFINITY, f64::min);
+    let name = "additional bits of 64 chains over a single block";
     outcome.findings.push(
-        Finding::new(
-            &["T-023"],
-            "additional bits of 64 chains over a single block, largest",
-        )
-        .ours(most)
-        .at_most(1.3)
-        .check("0.3 at least", extra.iter().all(|bits| *bits > 0.3)),
+        Finding::new(&["T-023"], format!("{name}, largest"))
+            .ours(most)
+            .at_most(1.3, 0.0),
+    );
+    outcome.findings.push(
+        Finding::new(&["T-023"], format!("{name}, smallest"))
+            .ours(least)
+            .published(0.5, 0.05)
+            .differs(
+                "at 1 % the exact model of 64 chains needs 0.08 bits less \
+                 than printed, and the single block 0.24 more",
+            ),
     );
     let one = |block: Block| tinyset::one_size(block, 64.0);
     let padded = |block: Block| exact(Block { wildcard: true, ..block });
@@ -224,7 +231,7 @@ fn widths(outcome: &mut Outcome) {
              bits beside their last bits",
         )
         .ours(whole.len() as f64)
-        .at_least(1.0)
+        .holds(!whole.is_empty())
         .check(
             "without last bits arrays of 180 to 199 bits fit",
             bare.first() == Some(&180) && bare.last() == Some(&199),
@@ -248,7 +255,7 @@ fn widths(outcome: &mut Outcome) {
              111",
         )
         .ours(base.into())
-        .published(111.0, 0.0)
+        .holds(base == 111)
         .differs(
             "remainders end at 26 bits, where they are longer than any \
              filter uses; a nearly empty block leaves bits unused",

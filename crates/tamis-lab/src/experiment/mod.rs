@@ -87,6 +87,25 @@ pub static ALL: [Experiment; 24] = [
     misnamed::EXPERIMENT,
 ];
 
+/// Papers, by their signs in [`Experiment::source`].
+pub const PAPERS: [(&str, &str); 4] = [
+    (
+        "BBF",
+        "Kanizo, Hay and Keslassy, Access-Efficient Balanced Bloom Filters",
+    ),
+    (
+        "TS",
+        "Einziger and Friedman, TinySet: An Access Efficient Self Adjusting \
+         Bloom Filter Construction",
+    ),
+    (
+        "SUM",
+        "Kirsch and Mitzenmacher, Simple Summaries for Hashing with Multiple \
+         Choices",
+    ),
+    ("MHT", "Broder and Karlin, Multilevel Adaptive Hashing"),
+];
+
 /// The experiment `name`.
 ///
 /// ```

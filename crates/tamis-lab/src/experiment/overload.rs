@@ -144,8 +144,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
             "keys after which rank-indexed hashing, planned for the same \
              number, refuses one",
         )
-        .ours(refused.unwrap_or(u64::MAX) as f64)
-        .at_most(MOST as f64),
+        .ours(refused.map_or(f64::INFINITY, |keys| keys as f64))
+        .holds(refused.is_some_and(|keys| keys <= MOST)),
     );
     outcome.tables.push(table);
     let [theory, classic, best] = lines;

@@ -158,7 +158,7 @@ fn findings(
             ),
         )
         .ours(stack.bytes / song.bytes)
-        .at_most(1.0)
+        .holds(stack.bytes < song.bytes)
         .check(
             "chance of a crisis or failure within 1e-9",
             stack.goes_wrong <= 1e-9,
@@ -172,7 +172,7 @@ fn findings(
             ),
         )
         .ours(cells.goes_wrong)
-        .at_most(1e-9),
+        .check("within 1e-9", cells.goes_wrong <= 1e-9),
     );
     push(
         Finding::new(
@@ -180,7 +180,7 @@ fn findings(
             format!("sorted strings, {items} items: false positives"),
         )
         .ours(strings.false_positive)
-        .at_most(1e-12),
+        .check("below 1e-12", strings.false_positive < 1e-12),
     );
     push(
         Finding::new(&["S-031"], format!("the printed digits, {items} items"))

@@ -35,6 +35,16 @@ impl std::fmt::Display for Verdict {
     }
 }
 
+/// Relation of our figure to a published limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Ours must not exceed it.
+    AtMost,
+    /// Ours must reach it.
+    AtLeast,
+}
+
 /// A claim beside our figure.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
@@ -42,8 +52,10 @@ pub struct Finding {
     pub claims: &'static [&'static str],
     /// Quantity or statement.
     pub quantity: String,
-    /// Published figure.
+    /// Published figure; none if the claim has none.
     pub published: Option<f64>,
+    /// The published figure is a limit.
+    pub limit: Option<Limit>,
     /// Our figure.
     pub ours: Option<f64>,
     /// Interval of our figure.
@@ -75,6 +87,7 @@ impl Finding {
             claims,
             quantity: quantity.into(),
             published: None,
+            limit: None,
             ours: None,
             interval: None,
             interval_kind: None,
@@ -136,18 +149,19 @@ impl Finding {
         self
     }
 
-    /// The published figure, which ours must not exceed.
-    pub(crate) fn at_most(mut self, value: f64) -> Self {
-        self.published = Some(value);
-        self.agrees &= self.ours.is_some_and(|ours| ours <= value);
-        self
+    /// The published limit, which ours must not exceed by more than
+    /// `tolerance`.
+    pub(crate) fn at_most(self, value: f64, tolerance: f64) -> Self {
+        let limit = Some(Limit::AtMost);
+        let keeps = self.ours.is_some_and(|ours| ours <= value + tolerance);
+        Self { published: Some(value), limit, ..self }.holds(keeps)
     }
 
-    /// The published figure, which ours must reach.
-    pub(crate) fn at_least(mut self, value: f64) -> Self {
-        self.published = Some(value);
-        self.agrees &= self.ours.is_some_and(|ours| ours >= value);
-        self
+    /// The published limit, which ours must reach.
+    pub(crate) fn at_least(self, value: f64) -> Self {
+        let limit = Some(Limit::AtLeast);
+        let reaches = self.ours.is_some_and(|ours| ours >= value);
+        Self { published: Some(value), limit, ..self }.holds(reaches)
     }
 
     /// The prediction, which must lie in our interval.
@@ -171,7 +185,8 @@ impl Finding {
         )
     }
 
-    /// The claim as a statement without a figure, and whether it holds.
+    /// The claim as a statement without a figure, and whether our figure
+    /// agrees with it.
     pub(crate) fn holds(mut self, holds: bool) -> Self {
         self.agrees &= holds;
         self
@@ -219,9 +234,13 @@ impl Finding {
         }
     }
 
-    /// Relative deviation of our figure from the published one.
+    /// Relative deviation of our figure from the published one; none from a
+    /// limit.
     pub(crate) fn deviation(&self) -> Option<f64> {
         let published = self.published.filter(|value| *value != 0.0)?;
+        if self.limit.is_some() {
+            return None;
+        }
         Some(self.ours? / published - 1.0)
     }
 }
@@ -253,12 +272,17 @@ mod tests {
         let theory = finding().published_inside(0.02).predicted(0.5);
         assert_eq!(verdict(theory), Verdict::Unexpected);
         assert_eq!(verdict(finding().predicted(0.03)), Verdict::Reproduced);
-        assert_eq!(verdict(finding().at_most(0.02)), Verdict::Unexpected);
+        assert_eq!(verdict(finding().at_most(0.02, 0.0)), Verdict::Unexpected);
         assert_eq!(verdict(finding().at_least(0.02)), Verdict::Reproduced);
         let lost = finding().not_reproducible("digits lost");
         assert_eq!(verdict(lost), Verdict::NotReproducible);
-        let slow = finding().at_most(0.02).timed("slow machine");
+        let slow = finding().at_most(0.02, 0.0).timed("slow machine");
         assert_eq!(verdict(slow), Verdict::Differs);
         assert_eq!(finding().published(0.02, 1.0).deviation(), Some(0.5));
+        assert_eq!(finding().at_least(0.02).deviation(), None);
+        assert_eq!(
+            verdict(finding().at_most(0.02, 0.01)),
+            Verdict::Reproduced
+        );
     }
 }

@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::experiment::{Experiment, Setting};
 
 pub(crate) use chart::{Axis, Chart, Corner, Series};
-pub use finding::{Finding, Verdict};
+pub use finding::{Finding, Limit, Verdict};
 pub(crate) use table::{Cell, Table, row};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

@@ -1,8 +1,10 @@
 //! The page: one HTML file without references to other files.
 
-use super::{Count, Entry, Finding, Report, Verdict, escape, number};
+use super::{Count, Entry, Finding, Limit, Report, Verdict, escape, number};
 use crate::claims::{self, Answer, Claim};
+use crate::experiment::PAPERS;
 
+/// Beside the style of the planner, which has the colours.
 const STYLE: &str = include_str!("style.css");
 
 pub(super) fn html(report: &Report) -> String {
@@ -10,8 +12,9 @@ pub(super) fn html(report: &Report) -> String {
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
          <title>tamis: the claims of the papers</title>\n\
-         <style>\n{STYLE}</style></head><body>\n\
-         <h1>The claims of the papers, and our figures</h1>\n"
+         <style>\n{}{STYLE}</style></head><body>\n\
+         <h1>The claims of the papers, and our figures</h1>\n",
+        tamis_explorer::STYLE,
     );
     let total = Count::of(report.findings().map(|(_, finding)| finding));
     let sizes = if report.quick {
@@ -23,10 +26,14 @@ pub(super) fn html(report: &Report) -> String {
         "<p>{} experiments, tamis {}: {total}.{sizes}</p>\n\
          <p class=soft>Each experiment has fixed seeds: the same command \
          prints the same figures, except times. Intervals are two-sided, of \
-         99.9 % unless stated.</p>\n<nav>\n",
+         99.9 % unless stated.</p>\n<dl>",
         report.entries.len(),
         env!("CARGO_PKG_VERSION"),
     );
+    for (sign, paper) in PAPERS {
+        out += &format!("<dt>{sign}</dt><dd>{}</dd>", escape(paper));
+    }
+    out += "</dl>\n<nav>\n<a href=\"#planner\">Planner</a>\n";
     for Entry { experiment, outcome, .. } in &report.entries {
         let count = Count::of(&outcome.findings);
         out += &format!(
@@ -36,6 +43,7 @@ pub(super) fn html(report: &Report) -> String {
         );
     }
     out += "<a href=\"#claims\">All claims</a>\n</nav>\n";
+    out += &tamis_explorer::planner();
     for entry in &report.entries {
         out += &section(report, entry);
     }
@@ -97,7 +105,13 @@ fn card(finding: &Finding) -> String {
             out += &format!("<dt>{name}</dt><dd>{}</dd>", escape(&value));
         }
     };
-    entry("published", finding.published.map(number));
+    let relation = match finding.limit {
+        None => "",
+        Some(Limit::AtMost) => "at most ",
+        Some(Limit::AtLeast) => "at least ",
+    };
+    let published = finding.published.map(number);
+    entry("published", published.map(|figure| relation.to_owned() + &figure));
     let interval = finding.interval.zip(finding.interval_kind);
     let interval = interval.map_or_else(String::new, |([low, high], kind)| {
         format!(" [{}, {}] ({kind})", number(low), number(high))

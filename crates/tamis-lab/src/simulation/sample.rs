@@ -72,7 +72,7 @@ impl Sample {
     }
 
     /// Interval of 99.9 % for the mean of all possible runs, by Student's
-    /// distribution; NaN for fewer than two runs.
+    /// distribution, of 16 runs or more; NaN for fewer than two.
     ///
     /// ```
     /// use tamis_lab::simulation::Sample;

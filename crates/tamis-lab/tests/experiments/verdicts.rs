@@ -54,10 +54,29 @@ fn check(setting: &Setting) {
         }
     }
     assert!(!page.contains("not run"));
+    has_the_planner(&page);
     for name in ALL.each_ref().map(|each| each.name) {
         for extension in ["csv", "svg"] {
             let file = directory.path().join(format!("{name}.{extension}"));
             assert!(file.metadata().unwrap().len() > 0);
         }
+    }
+}
+
+/// The page contains the planner of `tamis explore`, whose names are those of
+/// no other part, and refers to no other file.
+fn has_the_planner(page: &str) {
+    assert!(page.contains(&tamis_explorer::planner()));
+    assert!(page.contains(tamis_explorer::STYLE));
+    let ids = page.split(" id=").skip(1).map(|rest| {
+        let end = rest.find([' ', '>']).unwrap();
+        rest[..end].trim_matches('"')
+    });
+    let mut seen = BTreeSet::new();
+    for id in ids {
+        assert!(seen.insert(id), "two elements are called {id}");
+    }
+    for reference in ["src=", "<link", "url(http", "@import"] {
+        assert!(!page.contains(reference), "{reference}");
     }
 }

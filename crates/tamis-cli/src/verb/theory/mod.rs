@@ -119,12 +119,13 @@ trait TheoryReport: Serialize + Sized {
     }
 }
 
-/// Formats a row of a table. A value too long for the second column is put on
-/// lines of its own and wrapped at spaces, or at commas if it has none.
+/// Formats a row of a table. A value too long for the second column, or behind
+/// a name too long for the first, is put on lines of its own and wrapped at
+/// spaces, or at commas if it has none.
 fn row(name: &str, value: &str) -> String {
     const NAME: usize = 32;
     const INDENT: usize = 4;
-    if NAME + value.len() <= COLUMNS {
+    if name.len() < NAME && NAME + value.len() <= COLUMNS {
         return format!("{name:<NAME$}{value}").trim_end().to_owned();
     }
     let text = if value.contains(' ') {
@@ -198,6 +199,14 @@ fn threshold(value: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_have_a_line_of_their_own() {
+        let name = "n".repeat(31);
+        assert_eq!(row(&name, "1"), format!("{name} 1"));
+        let name = "n".repeat(32);
+        assert_eq!(row(&name, "1"), format!("{name}\n    1"));
+    }
 
     #[test]
     fn digits_are_six_and_significant() {

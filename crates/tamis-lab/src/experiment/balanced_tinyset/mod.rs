@@ -205,7 +205,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
             outcome.findings.push(
                 Finding::new(&["T-038"], quantity)
                     .ours(saves / best)
-                    .at_least(0.02)
+                    .holds(saves >= 0.02 * best)
                     .check(
                         "below 3 % of either sign",
                         saves.abs() < 0.03 * best,

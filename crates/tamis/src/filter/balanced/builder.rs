@@ -704,8 +704,8 @@ fn check_list(settings: &Particular, refused: f64) -> Result<()> {
     }
     if !(share >= refused && share <= 1.0) {
         return invalid(
-            "expected at least the share of keys that the design refuses, \
-             and at most 1",
+            "expected at least the overflow fraction of the design, which \
+             a filter without this limit reports, and at most 1",
         );
     }
     Ok(())

@@ -1,118 +1,3 @@
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>tamis explorer</title>
-<style>
-:root {
-  color-scheme: light dark;
-  --page: #fff; --text: #1d2126; --soft: #5c6670; --line: #dde1e6;
-  --panel: #f5f6f8; --accent: #0072b2; --limit: #333;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171c; --text: #dfe3e8; --soft: #98a2ae; --line: #2e343d;
-    --panel: #1c2028; --accent: #56b4e9; --limit: #ccc;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  margin: 0 auto; max-width: 1080px; padding: 1rem; background: var(--page);
-  color: var(--text); font: 16px/1.5 system-ui, sans-serif;
-}
-h1 { font-size: 1.4rem; margin: 0; }
-h2 { font-size: 1rem; margin: 0 0 .3rem; }
-p { margin: .3rem 0; }
-.soft { color: var(--soft); }
-.controls {
-  display: grid; gap: .8rem 1.5rem; margin: 1rem 0; padding: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(230px, 1fr));
-  background: var(--panel); border-radius: 8px;
-}
-.controls label, .controls fieldset { display: block; border: 0; padding: 0; margin: 0; }
-.controls output { float: right; font-variant-numeric: tabular-nums; }
-input[type=range] { width: 100%; accent-color: var(--accent); }
-.answer { border-left: 4px solid var(--accent); padding: .2rem 1rem; }
-.answer strong { font-size: 1.2rem; }
-.command { display: flex; gap: .5rem; margin: .5rem 0; }
-.command code {
-  flex: 1; min-width: 0; overflow-x: auto; white-space: nowrap;
-  padding: .5rem .7rem; background: var(--panel); border-radius: 6px;
-  font: 14px ui-monospace, monospace;
-}
-button { font: inherit; padding: 0 .9rem; }
-.charts { display: grid; gap: 1rem; grid-template-columns: 1fr 1fr; margin: 1rem 0; }
-figure { margin: 0; }
-svg { display: block; width: 100%; height: auto; }
-svg text { font: 12px system-ui, sans-serif; fill: var(--text); }
-svg .soft { fill: var(--soft); }
-svg .grid { stroke: var(--line); }
-svg .limit { stroke: var(--limit); fill: none; stroke-dasharray: 6 4; }
-svg .here { stroke: var(--soft); stroke-dasharray: 2 3; }
-.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .85rem; }
-.key i { display: inline-block; width: 1.1rem; height: .25rem; margin-right: .35rem; vertical-align: middle; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); }
-th:first-child, td:first-child { text-align: left; }
-tr.best td { font-weight: 600; }
-@media (max-width: 760px) { .charts { grid-template-columns: 1fr; } }
-@media print { .controls, button { display: none; } }
-</style>
-</head>
-<body>
-<h1>tamis explorer</h1>
-<p class="soft">Which filter for how much memory? Every number is computed in
-this page by the formulas of <code>tamis plan</code> and <code>tamis
-theory</code>.</p>
-
-<form class="controls" id="controls">
-<label>keys <output for="items" id="items-value"></output>
-<input type="range" id="items" min="3" max="12" step="0.05" value="9"></label>
-<fieldset>
-<label><input type="radio" name="by" id="by-rate" checked> false-positive rate
-<output for="rate" id="rate-value"></output></label>
-<input type="range" id="rate" min="0.7" max="7" step="0.05" value="3" aria-label="false-positive rate">
-</fieldset>
-<fieldset>
-<label><input type="radio" name="by" id="by-bits"> bits per key
-<output for="bits" id="bits-value"></output></label>
-<input type="range" id="bits" min="4" max="48" step="0.25" value="12" aria-label="bits per key">
-</fieldset>
-<label>lookups of absent keys <output for="misses" id="misses-value"></output>
-<input type="range" id="misses" min="0" max="100" step="1" value="90"></label>
-<fieldset>bytes per block
-<label><input type="radio" name="block" id="block-64" checked> 64, a cache line</label>
-<label><input type="radio" name="block" id="block-32"> 32</label>
-</fieldset>
-<fieldset>prefer
-<label><input type="radio" name="prefer" id="space" checked> the least memory</label>
-<label><input type="radio" name="prefer" id="speed"> the fastest lookups</label>
-</fieldset>
-</form>
-
-<section class="answer" id="answer" aria-live="polite">
-<p><strong id="title"></strong> <span id="summary"></span></p>
-<p id="reason"></p>
-<div class="command"><code id="command"></code><button id="copy" type="button">Copy</button></div>
-</section>
-
-<div class="charts">
-<figure><h2>Memory for these keys</h2><svg id="memory" viewBox="0 0 500 360" role="img" aria-label="Memory against false-positive rate"></svg></figure>
-<figure><h2>Blocks read by a lookup</h2><svg id="reads" viewBox="0 0 500 360" role="img" aria-label="Blocks read against false-positive rate"></svg></figure>
-</div>
-<div class="key" id="key"></div>
-
-<h2 style="margin-top:1rem">All kinds</h2>
-<div class="scroll"><table>
-<thead><tr><th>kind</th><th>bits per key</th><th>memory</th><th>false positives</th><th>reads: hit</th><th>miss</th><th>mean</th><th>merge</th></tr></thead>
-<tbody id="designs"></tbody>
-</table></div>
-<ul id="notes" class="soft"></ul>
-
-<script>
 "use strict";
 const KINDS = [
   ["blocked", "#0072b2"], ["split", "#d55e00"], ["bloom", "#888888"],
@@ -123,7 +8,8 @@ const LIMITS = [["any", "any filter"], ["growing", "growing filter"], ["line", "
 // Rates of the curves, 10^-x.
 const RATES = Array.from({ length: 27 }, (_, i) => 0.7 + i * 0.25);
 const CHART = { left: 56, top: 10, right: 474, bottom: 320 };
-const byId = id => document.getElementById(id);
+const planner = document.getElementById("planner");
+const byId = id => document.getElementById("plan-" + id);
 
 function engine(exports) {
   const answer = length => JSON.parse(new TextDecoder().decode(
@@ -147,8 +33,8 @@ function rateText(x) {
 function bytesText(x) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let i = 0;
-  while (x >= 1000 && i < units.length - 1) { x /= 1024; i += 1; }
-  return digits(x, 3) + " " + units[i];
+  while (Math.round(x) >= 1024 && i < units.length - 1) { x /= 1024; i += 1; }
+  return digits(x, 4) + " " + units[i];
 }
 function countText(x) {
   for (const [size, unit] of [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]]) {
@@ -194,9 +80,9 @@ function fill(block) {
     }
     draw();
     if (work.next < RATES.length) setTimeout(step, 0);
-    else document.body.dataset.ready = block;
+    else planner.dataset.ready = block;
   };
-  delete document.body.dataset.ready;
+  delete planner.dataset.ready;
   step();
 }
 
@@ -216,7 +102,7 @@ function chart(id, range, ticks, label, series, limits, dots, here) {
       `<text x="${CHART.left - 5}" y="${at + 4}" text-anchor="end">${label(y)}</text>`;
   }
   svg += `<text class="soft" x="${(CHART.left + CHART.right) / 2}" y="${CHART.bottom + 34}" text-anchor="middle">false-positive rate in %</text>`;
-  svg += `<clipPath id="clip-${id}"><rect x="${CHART.left}" y="${CHART.top}" width="${CHART.right - CHART.left}" height="${CHART.bottom - CHART.top}"/></clipPath><g clip-path="url(#clip-${id})">`;
+  svg += `<clipPath id="plan-clip-${id}"><rect x="${CHART.left}" y="${CHART.top}" width="${CHART.right - CHART.left}" height="${CHART.bottom - CHART.top}"/></clipPath><g clip-path="url(#plan-clip-${id})">`;
   for (const points of limits) svg += `<path class="limit" d="${path(points.map(([x, y]) => [mapX(x), mapY(y, range)]))}"/>`;
   series.forEach((points, i) => {
     svg += `<path class="curve" fill="none" stroke="${KINDS[i][1]}" stroke-width="2" d="${path(points.map(([x, y]) => [mapX(x), mapY(y, range)]))}"/>`;
@@ -236,8 +122,12 @@ function draw() {
   const colour = title => (KINDS.find(kind => kind[0] === title) ?? ["", "gray"])[1];
   const dots = value => designs.map(one => [-Math.log10(one.fpr), value(one), colour(one.title), one.title === plan.title]);
   const here = wanted.byRate ? -Math.log10(wanted.rate) : null;
-  chart("memory", [0, 48], [0, 8, 16, 24, 32, 40, 48],
-    bits => bytesText(bits * wanted.items / 8),
+  const bits = 8 / wanted.items;
+  const most = 48 / bits;
+  // Four to eight ticks: a power of two is short in binary units.
+  const step = 2 ** Math.floor(Math.log2(most / 4));
+  const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step * bits);
+  chart("memory", [0, 48], ticks, y => bytesText(y / bits),
     kinds.map(points => points.map(p => [p.x, p.bits_per_key])),
     LIMITS.map(([name]) => limits.map(p => [p.x, p[name]])),
     dots(one => one.bits_per_key), here);
@@ -285,21 +175,29 @@ function update() {
     }
   }
   if ((curves[wanted.block]?.next ?? 0) < RATES.length) fill(wanted.block);
-  else { document.body.dataset.ready = wanted.block; draw(); }
+  else { planner.dataset.ready = wanted.block; draw(); }
 }
 
 byId("key").innerHTML = KINDS.map(([name, colour]) => `<span><i style="background:${colour}"></i>${name}</span>`).join("") +
   `<span><i style="border-top:2px dashed var(--limit);height:0"></i>limits: any filter, growing filter, one block</span>`;
 byId("controls").addEventListener("input", update);
 byId("copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(byId("command").textContent);
-  byId("copy").textContent = "Copied";
+  const command = byId("command");
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+    byId("copy").textContent = "Copied";
+  } catch {
+    // Without permission the reader copies the selection.
+    getSelection().selectAllChildren(command);
+    byId("copy").textContent = "Selected";
+  }
   setTimeout(() => { byId("copy").textContent = "Copy"; }, 1200);
 });
 
 const MODULE = "MODULE_IN_BASE64";
 WebAssembly.instantiate(Uint8Array.from(atob(MODULE), c => c.charCodeAt(0)), {})
-  .then(({ instance }) => { theory = engine(instance.exports); update(); });
-</script>
-</body>
-</html>
+  .then(({ instance }) => { theory = engine(instance.exports); update(); })
+  .catch(error => {
+    byId("title").textContent = "No answer";
+    byId("reason").textContent = `This browser runs no WebAssembly: ${error.message}`;
+  });
