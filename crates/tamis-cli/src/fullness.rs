@@ -126,7 +126,7 @@ pub(crate) fn hint_nearly_full(path: &Path, filter: &AnyFilter, items: f64) {
         }
         Growth::None => {
             "this kind cannot grow; build it again with more --items"
-        },
+        }
     };
     let percent = (100.0 * share).floor();
     warn(&format!("hint: {}: {percent} % full: {cure}", path.display()));

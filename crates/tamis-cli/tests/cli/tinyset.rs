@@ -599,7 +599,12 @@ fn info_shows_the_slots_that_removals_freed() {
     let info = dir.info("f");
     let items = info["items"].as_u64().unwrap();
     assert_eq!(info["slots"].as_u64().unwrap(), items + 10_000);
-    assert!(dir.run("info f").text().replace("\n", " ").contains("10,000 of them free"));
+    assert!(
+        dir.run("info f")
+            .text()
+            .replace("\n", " ")
+            .contains("10,000 of them free")
+    );
 }
 
 #[test]

@@ -96,12 +96,15 @@ impl Count {
 
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} reproduced, {} differ", self.reproduced, self.differs)?;
-        if self.not_reproducible > 0 {
-            write!(f, ", {} not reproducible", self.not_reproducible)?;
-        }
-        if self.unexpected > 0 {
-            write!(f, ", {} UNEXPECTED", self.unexpected)?;
+        write!(f, "{} reproduced", self.reproduced)?;
+        for (number, verdict) in [
+            (self.differs, "differ"),
+            (self.not_reproducible, "not reproducible"),
+            (self.unexpected, "UNEXPECTED"),
+        ] {
+            if number > 0 {
+                write!(f, ", {number} {verdict}")?;
+            }
         }
         Ok(())
     }

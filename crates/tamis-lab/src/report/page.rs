@@ -60,12 +60,14 @@ fn section(report: &Report, entry: &Entry) -> String {
         escape(experiment.source),
         escape(experiment.about),
     );
+    out += "<div class=figures>\n";
     for (title, svg) in charts {
         out += &format!(
             "<figure>{svg}<figcaption>{}</figcaption></figure>\n",
             escape(title)
         );
     }
+    out += "</div>\n";
     for finding in &outcome.findings {
         out += &card(finding);
     }
