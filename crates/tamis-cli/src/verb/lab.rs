@@ -61,9 +61,6 @@ struct RunArgs {
 /// Columns of the longest name of an experiment.
 const WIDTH: usize = 16;
 
-/// The experiment that reads `--trace`.
-const TRACE: &str = "trace";
-
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit> {
         match &self.verb {
@@ -89,8 +86,7 @@ fn list() -> Result<Exit> {
 impl RunArgs {
     fn run(&self) -> Result<Exit> {
         let chosen = self.chosen()?;
-        if self.trace.is_some() && !chosen.iter().any(|one| one.name == TRACE)
-        {
+        if self.trace.is_some() && !chosen.iter().any(|one| one.traced) {
             return Err(Failure::new(
                 "--trace is read by the experiment trace, which is not among \
                  the names",

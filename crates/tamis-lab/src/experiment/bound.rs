@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         fullest blocks. The curve is the closed form, the marks are \
         simulated removals.",
     seconds: [4.0, 1.0],
+    traced: false,
     run,
 };
 

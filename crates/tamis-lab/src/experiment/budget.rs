@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         optimal, but the lookup of section 2 stops at the first block with \
         room and never reads the list for such a key.",
     seconds: [10.0, 2.0],
+    traced: false,
     run,
 };
 

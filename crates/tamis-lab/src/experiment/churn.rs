@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         of slots that are free is simulated from this rule alone, the rate \
         is that of the library's filters.",
     seconds: [20.0, 4.0],
+    traced: false,
     run,
 };
 
@@ -30,6 +31,15 @@ const PRINTED: [(f64, Option<f64>); 5] = [
     (5.0, None),
     (10.0, Some(0.35)),
 ];
+
+/// Position of the key that `step` replaces: the oldest or a random one.
+fn chosen(run: u64, step: u64, items: u64, oldest: bool) -> usize {
+    let chosen = match oldest {
+        true => step % items,
+        false => reduce(mix(Keys::new(run).stranger(step), 1), items),
+    };
+    chosen as usize
+}
 
 /// Free slots per key after each number of replacements.
 fn freed(run: u64, blocks: u64, oldest: bool) -> Vec<f64> {
@@ -47,13 +57,9 @@ fn freed(run: u64, blocks: u64, oldest: bool) -> Vec<f64> {
     for (replaced, _) in PRINTED {
         let last = (replaced * items as f64) as u64;
         for step in done..last {
-            let chosen = if oldest {
-                step % items
-            } else {
-                reduce(mix(Keys::new(run).stranger(step), 1), items)
-            };
+            let chosen = chosen(run, step, items, oldest);
             let new = place(items + step);
-            let old = std::mem::replace(&mut places[chosen as usize], new);
+            let old = std::mem::replace(&mut places[chosen], new);
             loads[old as usize] -= 1;
             let (load, slots) =
                 (&mut loads[new as usize], &mut slots[new as usize]);
@@ -82,13 +88,9 @@ fn rates(run: u64, blocks: u64, oldest: bool) -> Result<Vec<f64>> {
     for (replaced, _) in PRINTED.into_iter().take(3) {
         let last = (replaced * items as f64) as u64;
         for step in done..last {
-            let chosen = if oldest {
-                step % items
-            } else {
-                reduce(mix(Keys::new(run).stranger(step), 1), items)
-            };
+            let chosen = chosen(run, step, items, oldest);
             let new = key(items + step);
-            let old = std::mem::replace(&mut present[chosen as usize], new);
+            let old = std::mem::replace(&mut present[chosen], new);
             if filter.remove(&old)? != Removal::Removed {
                 return Err("a present key was not removed".into());
             }

@@ -19,6 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         from blocks chosen by random weights are compared with the bound \
         under five convex costs.",
     seconds: [3.0, 1.0],
+    traced: false,
     run,
 };
 

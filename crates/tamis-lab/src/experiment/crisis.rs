@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         distribution passed from level to level, the estimate by \
         expectations, and simulated tables.",
     seconds: [15.0, 3.0],
+    traced: false,
     run,
 };
 

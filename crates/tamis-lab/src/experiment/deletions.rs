@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         deleted item keeps its slot until a quota is used up and the whole \
         table is built again.",
     seconds: [20.0, 3.0],
+    traced: false,
     run,
 };
 

@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         beside a standard Bloom filter and rank-indexed hashing, with 100 \
         simulated filters at each mark.",
     seconds: [25.0, 3.0],
+    traced: false,
     run,
 };
 

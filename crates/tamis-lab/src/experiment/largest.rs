@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Distribution of the largest load beside the one that follows from \
         the fluid limit.",
     seconds: [12.0, 2.0],
+    traced: false,
     run,
 };
 

@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         of probes, and at bits per key times ln 2 with the approximate rate \
         of their papers, which explains the printed columns.",
     seconds: [6.0, 4.0],
+    traced: false,
     run,
 };
 

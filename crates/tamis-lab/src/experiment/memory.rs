@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         reach a rate of 1, 0.1 and 0.01 percent, and the rate by memory. \
         Marks are blocks simulated from their definition.",
     seconds: [20.0, 3.0],
+    traced: false,
     run,
 };
 

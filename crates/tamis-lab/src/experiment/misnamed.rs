@@ -20,6 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         misnamed items per table beside the bound, in the library and in a \
         filter of single cells, with its cells in groups and without.",
     seconds: [25.0, 4.0],
+    traced: false,
     run,
 };
 

@@ -56,6 +56,8 @@ pub struct Experiment {
     /// Seconds on two processors, in full and with quick sizes, for the time
     /// left.
     pub seconds: [f64; 2],
+    /// Reads the capture of [`Setting::trace`].
+    pub traced: bool,
     pub(crate) run: fn(&Setting) -> Result<Outcome>,
 }
 

@@ -20,6 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         its fingerprints shorter, the Bloom filter keeps its number of \
         probes, rank-indexed hashing refuses keys.",
     seconds: [6.0, 2.0],
+    traced: false,
     run,
 };
 

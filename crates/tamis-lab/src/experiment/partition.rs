@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         threshold and admission: the closed form beside simulations, and \
         the worked insertion of Fig. 1.",
     seconds: [8.0, 2.0],
+    traced: false,
     run,
 };
 

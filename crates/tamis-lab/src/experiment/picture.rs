@@ -12,6 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         lines that an absent key touches as colour. Every mark is a filter \
         that was built, filled and looked up in; the curves are limits.",
     seconds: [60.0, 4.0],
+    traced: false,
     run,
 };
 

@@ -19,6 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         times ln 2) and at the best one. Marks are the library's filters: \
         their rate follows from the bits that are set.",
     seconds: [10.0, 3.0],
+    traced: false,
     run,
 };
 

@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         per block, and against the load r at 1.2 reads. Marks are simulated \
         schemes at the boundary.",
     seconds: [20.0, 3.0],
+    traced: false,
     run,
 };
 

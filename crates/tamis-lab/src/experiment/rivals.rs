@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         each, and bits per key at the three rates beside the printed \
         columns.",
     seconds: [60.0, 8.0],
+    traced: false,
     run,
 };
 

@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         25 000 keys arrive at 10 000 blocks, and the deviation of \
         simulations from the model with growing size.",
     seconds: [6.0, 1.5],
+    traced: false,
     run,
 };
 

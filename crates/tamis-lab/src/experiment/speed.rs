@@ -20,6 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         3.2 GHz. Only ratios of one run are compared; the benchmarks of the \
         repository measure batches, misses and other libraries.",
     seconds: [25.0, 2.0],
+    traced: false,
     run,
 };
 

@@ -19,6 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         with three buckets per item and a budget of 1e-9, and of the fast \
         hash table of Song et al. with 13.1 buckets per item.",
     seconds: [90.0, 10.0],
+    traced: false,
     run,
 };
 

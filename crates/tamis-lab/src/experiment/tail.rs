@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "The chance that a block with 64 keys on average receives more \
         than a counter of 7 or 8 bits counts, or more than it has bits.",
     seconds: [8.0, 2.0],
+    traced: false,
     run,
 };
 

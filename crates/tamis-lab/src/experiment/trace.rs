@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Every point is 40 runs with other seeds of the hash; the bars span \
         90 % of them.",
     seconds: [60.0, 6.0],
+    traced: true,
     run,
 };
 

@@ -21,6 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         visits several buckets, so the keys compared by a miss stand beside \
         it.",
     seconds: [15.0, 3.0],
+    traced: false,
     run,
 };
 

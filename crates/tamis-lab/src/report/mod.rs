@@ -50,6 +50,8 @@ struct Entry {
     outcome: Outcome,
     charts: Vec<(String, String)>,
     elapsed: Duration,
+    /// Repeats the experiment.
+    command: String,
 }
 
 /// Writer of a report: the files of each experiment when it has run, the
@@ -166,7 +168,14 @@ impl Report {
             charts.push((chart.title.clone(), svg));
         }
         let count = Count::of(&outcome.findings);
-        self.entries.push(Entry { experiment, outcome, charts, elapsed });
+        let command = command(experiment, setting);
+        self.entries.push(Entry {
+            experiment,
+            outcome,
+            charts,
+            elapsed,
+            command,
+        });
         Ok(count)
     }
 
@@ -213,7 +222,7 @@ impl Report {
                 "name": entry.experiment.name,
                 "title": entry.experiment.title,
                 "source": entry.experiment.source,
-                "command": self.command(entry.experiment),
+                "command": entry.command,
                 "seconds": entry.elapsed.as_secs_f64(),
                 "parameters": parameters
                     .map(|(name, value)| ((*name).to_owned(), json!(value)))
@@ -230,11 +239,6 @@ impl Report {
         Ok(serde_json::to_string_pretty(&all)? + "\n")
     }
 
-    fn command(&self, experiment: &Experiment) -> String {
-        let quick = if self.quick { " --quick" } else { "" };
-        format!("tamis lab run {} -o DIR{quick}", experiment.name)
-    }
-
     /// Replaces a file as a whole.
     fn write(&self, file: &str, text: &str) -> Result<PathBuf> {
         let path = self.directory.join(file);
@@ -246,6 +250,17 @@ impl Report {
         write().map_err(|error| named(&path, &error))?;
         Ok(path)
     }
+}
+
+fn command(experiment: &Experiment, setting: &Setting) -> String {
+    let mut command = format!("tamis lab run {} -o DIR", experiment.name);
+    if setting.quick {
+        command += " --quick";
+    }
+    if let Some(path) = setting.trace.as_ref().filter(|_| experiment.traced) {
+        command += &format!(" --trace {}", path.display());
+    }
+    command
 }
 
 fn named(path: &Path, error: &std::io::Error) -> Box<dyn Error + Send + Sync> {
@@ -285,6 +300,17 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_repeats_an_experiment() {
+        let setting =
+            Setting { quick: true, trace: Some(PathBuf::from("a.pcap")) };
+        let of =
+            |name| command(crate::experiment::find(name).unwrap(), &setting);
+        let traced = "tamis lab run trace -o DIR --quick --trace a.pcap";
+        assert_eq!(of("trace"), traced);
+        assert_eq!(of("bound"), "tamis lab run bound -o DIR --quick");
+    }
 
     #[test]
     fn numbers_have_four_digits() {

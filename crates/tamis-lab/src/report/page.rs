@@ -45,14 +45,14 @@ pub(super) fn html(report: &Report) -> String {
     out += "<a href=\"#claims\">All claims</a>\n</nav>\n";
     out += &tamis_explorer::planner();
     for entry in &report.entries {
-        out += &section(report, entry);
+        out += &section(entry);
     }
     out += &claims_table(report);
     out + "</body></html>\n"
 }
 
-fn section(report: &Report, entry: &Entry) -> String {
-    let Entry { experiment, outcome, charts, elapsed } = entry;
+fn section(entry: &Entry) -> String {
+    let Entry { experiment, outcome, charts, elapsed, command } = entry;
     let mut out = format!(
         "<h2 id=\"{}\">{}</h2>\n<p class=soft>{}</p>\n<p>{}</p>\n",
         experiment.name,
@@ -73,7 +73,7 @@ fn section(report: &Report, entry: &Entry) -> String {
     }
     out += &format!(
         "<p class=soft>Command: <code>{}</code> ({:.1} s)</p>\n",
-        escape(&report.command(experiment)),
+        escape(command),
         elapsed.as_secs_f64(),
     );
     out += "<details><summary>Parameters and data</summary>\n<dl>";

@@ -29,6 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         built and looked up in, beside plain TinySets and those of two \
         levels.",
     seconds: [240.0, 6.0],
+    traced: false,
     run,
 };
 
