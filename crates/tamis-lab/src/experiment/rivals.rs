@@ -135,7 +135,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
             size = size.published(printed, tolerance);
         }
         if let Some(formula) = row.size.formula {
-            size = size.predicted_within(formula, 0.002);
+            // Whole words and cells.
+            size = size.predicted_within(formula, 0.005);
         }
         if size.published.or(size.predicted).is_some() {
             outcome.findings.push(size);

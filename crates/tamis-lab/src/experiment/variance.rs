@@ -160,7 +160,8 @@ fn run(setting: &Setting) -> Result<Outcome> {
 /// With one choice a miss compares the whole bucket, r keys on average.
 fn one_bucket(items: u64) -> Result<Finding> {
     let builder = Chained::builder().items(items).load(LOAD);
-    let mut table = builder.scheme(Scheme::Single).build()?;
+    let mut table =
+        builder.scheme(Scheme::Single).overflow_fraction(0.0).build()?;
     for key in Keys::new(1).members(items) {
         table.insert(key, ());
     }
