@@ -107,11 +107,13 @@ fn rates(run: u64, blocks: u64, oldest: bool) -> Result<Vec<f64>> {
 
 fn run(setting: &Setting) -> Result<Outcome> {
     let blocks = setting.size(1024, 512);
+    let rated = setting.size(1024, 256);
     let count = setting.size(16, 16);
     let block = Block::new(512, 64).removable();
     let mut outcome = Outcome {
         parameters: vec![
             ("blocks", format!("{blocks} of 512 bits, 64 chains")),
+            ("blocks of filters whose rate is measured", rated.to_string()),
             ("keys per block", LOAD.to_string()),
             ("runs", count.to_string()),
         ],
@@ -177,7 +179,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
         &["order", "replaced", "rate", "low", "high", "theory"],
     );
     for (name, oldest) in [("random key", false), ("oldest key", true)] {
-        let all = runs_of_rates(count, blocks, oldest)?;
+        let all = runs_of_rates(count, rated, oldest)?;
         for i in 0..all[0].len() {
             let replaced = if i == 0 { 0.0 } else { PRINTED[i - 1].0 };
             let sample = Sample::new(all.iter().map(|run| run[i]).collect());
