@@ -17,6 +17,8 @@ const LAYOUTS = [
 // A page at `path`, of which every error of the console ends the run.
 async function open(path, viewport, colorScheme) {
   const page = await browser.newPage({ viewport, colorScheme });
+  // A screenshot of the whole report takes half a minute on a busy machine.
+  page.setDefaultTimeout(300_000);
   const errors = [];
   page.on("console", message => {
     if (["error", "warning"].includes(message.type())) errors.push(message.text());
@@ -58,7 +60,7 @@ const state = page => page.evaluate(() => Object.fromEntries(
 
 // The curves are complete for blocks of `bits`.
 const ready = (page, bits) => page.waitForFunction(
-  bits => document.getElementById("planner").dataset.ready === bits, String(bits), { timeout: 120_000 });
+  bits => document.getElementById("planner").dataset.ready === bits, String(bits));
 
 async function slide(page, id, value) {
   await page.evaluate(([id, value]) => {
