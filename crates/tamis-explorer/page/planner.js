@@ -132,7 +132,7 @@ function draw() {
     LIMITS.map(([name]) => limits.map(p => [p.x, p[name]])),
     dots(one => one.bits_per_key), here);
   const mean = p => wanted.misses * p.reads_miss + (1 - wanted.misses) * p.reads_hit;
-  chart("reads", [1, 4], [1, 1.5, 2, 2.5, 3, 3.5, 4], y => y.toFixed(1),
+  chart("reads", [0.9, 4], [1, 1.5, 2, 2.5, 3, 3.5, 4], y => y.toFixed(1),
     kinds.map(points => points.map(p => [p.x, mean(p)])), [], dots(one => one.reads), here);
 }
 
