@@ -150,7 +150,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
     }
     tinyset(&mut outcome, &mut table, &removable)?;
     let line = |block: Block| -> Result<Vec<(f64, f64)>> {
-        let loads = (20..=90).map(f64::from);
+        let loads = (14..=90).map(f64::from);
         loads
             .map(|load| {
                 let p = tinyset::predict(block, load)?;
@@ -169,7 +169,7 @@ fn run(setting: &Setting) -> Result<Outcome> {
         title: "Measured rates of the rivals, and TinySet".into(),
         x: Axis::linear("bits per key"),
         y: Axis::log("false-positive rate"),
-        legend: Corner::UpperRight,
+        legend: Corner::LowerRight,
         series,
     });
     Ok(outcome)

@@ -266,7 +266,10 @@ impl Chart {
             if series.name.is_empty() {
                 continue;
             }
-            drawn.label(&series.name).legend(move |(x, y)| {
+            // The box is sized by narrow letters; spaces at the end are not
+            // drawn.
+            let room = " ".repeat(series.name.len() / 5);
+            drawn.label(series.name.clone() + &room).legend(move |(x, y)| {
                 let half = if line { (10, 1) } else { (3, 3) };
                 let corner = (x + 10 - half.0, y - half.1);
                 let other = (x + 10 + half.0, y + half.1);

@@ -142,7 +142,7 @@ fn claims_table(report: &Report) -> String {
     let mut out = String::from(
         "<h2 id=claims>All claims</h2>\n<p>Every definition, theorem, figure \
          and number of the papers, and its place here.</p>\n\
-         <div class=wide><table><tr><th>claim</th><th>source</th>\
+         <table class=claims><tr><th>claim</th><th>source</th>\
          <th>statement</th><th>answer</th></tr>\n",
     );
     for claim in claims {
@@ -155,7 +155,7 @@ fn claims_table(report: &Report) -> String {
             answer(report, &claim),
         );
     }
-    out + "</table></div>\n"
+    out + "</table>\n"
 }
 
 fn answer(report: &Report, claim: &Claim) -> String {
