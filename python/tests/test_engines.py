@@ -91,7 +91,8 @@ def test_dask_equals_a_local_build():
         assert f == tamis.build(numbers["id"], fpr=0.001, kind=kind)
     f = tamis.dask.build(frame["id"], fpr=0.001)
     local = tamis.build(numbers["id"], fpr=0.001)
-    # The same entries in another order, in which others have an extra bit.
+    # The order of the keys decides which entries have an extra bit, and which
+    # of two keys with one fingerprint is stored.
     assert (len(f), f.nbytes, f.metadata) == (len(local), local.nbytes, local.metadata)
     assert f.stats().expected_fpr == pytest.approx(local.stats().expected_fpr, rel=0.01)
     assert f.contains(numbers["id"]).all()

@@ -79,7 +79,8 @@ def test_partials_of_200_partitions_are_the_local_build(spark, numbers):
     assert f.to_bytes() == tamis.build(numbers, 0.001, kind="blocked").to_bytes()
     f = tamis.spark.build(rows, "number", 0.001, items=ROWS)
     local = tamis.build(numbers, 0.001)
-    # The same entries in another order, in which others have an extra bit.
+    # The order of the keys decides which entries have an extra bit, and which
+    # of two keys with one fingerprint is stored.
     assert f.kind == local.kind == "tinyset"
     assert (len(f), f.nbytes, f.metadata) == (len(local), local.nbytes, local.metadata)
     assert f.stats().expected_fpr == pytest.approx(local.stats().expected_fpr, rel=0.01)

@@ -26,7 +26,7 @@ def build(
 
     Counts them first if `items` is not given. `options` are those of
     `tamis.build`. The Bloom kinds have the bytes of a local build, a `TinySet`
-    has the same entries in another order.
+    has its keys, size and rate.
     """
     from dask.delayed import delayed
 

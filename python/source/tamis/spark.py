@@ -46,9 +46,9 @@ def build(
     cores of the cluster, because each takes the memory of the result.
     `options` are those of `tamis.build`, such as `kind`.
 
-    The result does not depend on the partitioning: the Bloom kinds have the
-    bytes of a local build, a `TinySet` has the same entries in another order.
-    A balanced filter cannot be merged.
+    Whatever the partitioning, the Bloom kinds have the bytes of a local build. A
+    `TinySet` has its keys, size and rate; some bytes depend on the order in
+    which keys come. A balanced filter cannot be merged.
     """
     keys = df.select(df[column].alias("key"))
     _check_type(keys)

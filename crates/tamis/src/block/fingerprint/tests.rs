@@ -2,6 +2,7 @@
 //! against the blocks of another program, and through histories.
 
 mod histories;
+mod order;
 mod removal;
 mod vectors;
 
