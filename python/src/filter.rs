@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::{ArrayRef, BooleanArray};
 use bytes::Bytes;
@@ -11,15 +11,15 @@ use numpy::{PyArray1, PyUntypedArray};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt as _;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3_arrow::PyArray;
 use tamis::{AnyFilter, Filter as _, KeyHasher, Kind, Mapped};
-use tamis_arrow::{KeyRecord, Keys};
+use tamis_arrow::{KeyRecord, Keys, Value};
 
 use crate::error::{
     Failure, Result, exception, invalid, poisoned, type_error,
 };
+use crate::guarded::{Guarded, Reader, Writer};
 use crate::keys::{Batch, Hashes, pieces, with_value};
 use crate::memory::{self, Buffer};
 use crate::options::Options;
@@ -93,6 +93,16 @@ struct State {
 }
 
 impl State {
+    #[inline]
+    fn contains(&self, hasher: &KeyHasher, value: Value<'_>) -> Result<bool> {
+        self.record.admit_value(value)?;
+        let hash = value.hash(hasher);
+        Ok(match &self.data {
+            Data::Owned(filter) => filter.contains_hash(hash),
+            Data::View(view) => view.filter.contains_hash(hash),
+        })
+    }
+
     /// The filter, to be changed by keys with this record.
     fn change(&mut self, record: KeyRecord) -> Result<&mut AnyFilter> {
         if self.is_read_only {
@@ -134,7 +144,7 @@ fn read_only() -> PyErr {
 pub(crate) struct Filter {
     hasher: KeyHasher,
     kind: Kind,
-    state: RwLock<State>,
+    state: Guarded<State>,
 }
 
 impl Filter {
@@ -142,7 +152,7 @@ impl Filter {
         Ok(Self {
             hasher: *data.get().hasher(),
             kind: data.get().kind(),
-            state: RwLock::new(State {
+            state: Guarded::new(State {
                 record: data.record()?,
                 data,
                 is_read_only,
@@ -191,12 +201,12 @@ impl Filter {
     }
 
     #[inline]
-    fn read(&self, py: Python<'_>) -> Result<RwLockReadGuard<'_, State>> {
-        Ok(self.state.read_py_attached(py).map_err(poison)?)
+    fn read(&self, py: Python<'_>) -> Result<Reader<'_, State>> {
+        Ok(self.state.read(py).map_err(poison)?)
     }
 
-    fn write(&self, py: Python<'_>) -> Result<RwLockWriteGuard<'_, State>> {
-        Ok(self.state.write_py_attached(py).map_err(poison)?)
+    fn write(&self, py: Python<'_>) -> Result<Writer<'_, State>> {
+        Ok(self.state.write(py).map_err(poison)?)
     }
 
     /// The filter at this moment, without a copy of its blocks.
@@ -390,15 +400,19 @@ impl<'py> Progress<'py> {
 #[pymethods]
 impl Filter {
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = key.py();
         let found = with_value(key, |value| {
             let Some(value) = value else { return Ok(false) };
-            let state = self.read(key.py())?;
-            state.record.admit_value(value)?;
-            let hash = value.hash(&self.hasher);
-            Ok(match &state.data {
-                Data::Owned(filter) => filter.contains_hash(hash),
-                Data::View(view) => view.filter.contains_hash(hash),
-            })
+            #[expect(unsafe_code, reason = "a lock less per lookup")]
+            // SAFETY: `contains` hashes bytes and reads blocks.
+            let found = unsafe {
+                self.state
+                    .peek(py, |state| state.contains(&self.hasher, value))
+            };
+            match found {
+                Some(found) => found,
+                None => self.read(py)?.contains(&self.hasher, value),
+            }
         });
         Ok(found?)
     }

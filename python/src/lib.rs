@@ -2,6 +2,7 @@
 
 mod error;
 mod filter;
+mod guarded;
 mod keys;
 mod memory;
 mod options;

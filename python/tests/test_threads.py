@@ -80,6 +80,29 @@ def test_threads_share_a_filter():
     f.verify()
 
 
+def test_single_lookups_wait_for_a_writer():
+    """A lookup without the lock never sees a half-changed block."""
+    f = tamis.TinySet(items=200_000, fpr=0.001)
+    f.update(range(20_000))
+    done = threading.Event()
+
+    def write():
+        for start in range(20_000, 200_000, 2000):
+            f.update(np.arange(start, start + 2000))
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        while not done.is_set():
+            assert all(key in f for key in range(0, 20_000, 20))
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
 def test_merging_in_both_directions_does_not_deadlock():
     f, g = (tamis.Blocked(items=1000, fpr=0.01) for _ in range(2))
 
