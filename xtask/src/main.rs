@@ -35,6 +35,8 @@ cargo xtask VERB
          the Python package
   python [PYTEST-ARGUMENTS] the Python package: builds the wheel in a virtual
          environment, runs its tests, type checks and examples
+  datafusion  the SQL functions for DataFusion: lints and tests, which need
+         Rust 1.94
   slow   tests that need minutes and gigabytes
   bench  [OPTIONS] measure all filters, their peers and the memory's limit;
          --quick takes 5 minutes
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(),
         ["test"] => test(),
         ["python", ref arguments @ ..] => python::python(arguments),
+        ["datafusion"] => datafusion(),
         ["slow"] => slow(),
         ["bench", ref options @ ..] => bench(options),
         ["instructions"] | ["instructions", "--check"] => {
@@ -181,6 +184,7 @@ fn slow() -> Result {
          --skip write_golden_files",
     )
     .run()?;
+    datafusion()?;
     arch::arch(&[])?;
     deny::deny()?;
     sanitize::sanitize("30")?;
@@ -191,6 +195,17 @@ fn slow() -> Result {
     Cargo::new("test --release --workspace")
         .env("PROPTEST_RNG_SEED", &seed)
         .run()
+}
+
+/// Apart from `test`, because DataFusion takes minutes to compile.
+fn datafusion() -> Result {
+    step("DataFusion");
+    let manifest = "--manifest-path integrations/datafusion/Cargo.toml";
+    Cargo::new(&format!("fmt {manifest} --check")).run()?;
+    Cargo::new(&format!("clippy --locked {manifest} --all-targets"))
+        .words("-- -D warnings")
+        .run()?;
+    Cargo::new(&format!("test --locked {manifest}")).run()
 }
 
 fn bench(options: &[&str]) -> Result {
