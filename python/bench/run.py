@@ -1,6 +1,6 @@
 """The package beside its peers, in one run: CPU time per key and ratios.
 
-`cargo xtask bench python [--keys N] [--rounds N] [--only NAME] [--plots]`.
+`cargo xtask bench python [--keys N] [--rounds N] [--only NAME] [--plots] [--spark]`.
 
 Rounds are interleaved: each measures every contender once, so that a change of
 the machine's speed changes all of them. A figure is the least of all rounds.
@@ -57,10 +57,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="")
     parser.add_argument("--plots", action="store_true", help="draw docs/img")
+    parser.add_argument("--spark", action="store_true", help="join pruning alone")
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     if options.plots:
         plot_rates()
+        return
+    if options.spark:
+        import joins
+
+        with tempfile.TemporaryDirectory() as place:
+            joins.main(int(options.keys), options.rounds, Path(place))
         return
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place:
