@@ -17,7 +17,10 @@ fn keys(random: &mut Random) -> Vec<Key> {
     (0..LOAD).map(key).collect()
 }
 
-fn filled<'a>(keys: impl Iterator<Item = &'a Key>, once: bool) -> DecodedBlock {
+fn filled<'a>(
+    keys: impl Iterator<Item = &'a Key>,
+    once: bool,
+) -> DecodedBlock {
     let mut block = DecodedBlock::Holding(Contents::default());
     for &(chain, fraction) in keys {
         if !once || block.count(&PLAIN, chain, fraction) == Some(0) {
