@@ -172,7 +172,7 @@ fn slow() -> Result {
     )
     .run()?;
     Cargo::new(
-        "test --release -p tamis-theory --test multilevel_designs \
+        "test --release -p tamis-theory --lib --test multilevel_designs \
          -- --ignored",
     )
     .run()?;

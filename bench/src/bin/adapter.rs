@@ -148,7 +148,11 @@ impl<T: Typed> Engine for Parsed<'_, T> {
         let runs = || self.1.iter().zip(self.0.filters());
         count!(hashes, runs(), hash, run => {
             let (header, bytes) = black_box(run);
-            T::open_with(header, bytes)?.contains_hash(hash)
+            // By reference: `?` would copy the view.
+            match T::open_with(header, bytes) {
+                Ok(ref filter) => filter.contains_hash(hash),
+                Err(error) => return Err(error.into()),
+            }
         })
     }
 }
@@ -159,7 +163,10 @@ struct Bytes<'a, T>(&'a Buffer, PhantomData<T>);
 impl<T: Typed> Engine for Bytes<'_, T> {
     fn candidates(&self, hashes: &[u64]) -> Result<u64> {
         count!(hashes, self.0.filters(), hash, bytes => {
-            T::open(black_box(bytes))?.contains_hash(hash)
+            match T::open(black_box(bytes)) {
+                Ok(ref filter) => filter.contains_hash(hash),
+                Err(error) => return Err(error.into()),
+            }
         })
     }
 }

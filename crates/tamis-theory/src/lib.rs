@@ -37,6 +37,10 @@
 //! | occupancy of the levels of a hash table | [`crisis`] |
 //! | memory to record the level of each item | [`summary`] |
 //!
+//! Feature `tables` has [`crisis`] and [`summary`]; `models`, the default, also
+//! those by which no filter or table is sized: [`limit`], [`mixture`],
+//! [`variance`], [`dynamics`] and [`balanced::returned`].
+//!
 //! Theorem and equation numbers are those of Kanizo, Hay and Keslassy,
 //! *Access-Efficient Balanced Bloom Filters*. Deviations from the printed
 //! formulas are noted beside the code.

@@ -215,7 +215,9 @@ macro_rules! embedded {
             ///
             /// Copies the result of the first opening: a storage engine that
             /// opens a filter at each lookup keeps one
-            /// [`Header`](crate::Header) per filter.
+            /// [`Header`](crate::Header) per filter, and uses the filter in a
+            /// `match` by reference: `?` copies it once more, which takes longer
+            /// than opening.
             ///
             /// `bytes` must be those that the header was parsed from. Their
             /// number is checked and the header in them is not read: other

@@ -123,7 +123,7 @@ impl Balanced {
     /// memory: levels, an absorbing last one, blocks that refuse by their
     /// set bits, and tracking bits so that a non-member reads at most
     /// [`max_reads_miss`](Builder::max_reads_miss) blocks (1.25 by default).
-    /// The search evaluates the model at most 8000 times, which takes 1 to 10
+    /// The search evaluates the model at most 4000 times, which takes 1 to 4
     /// ms; [`Builder::fpr`] repeats a part of it for each size it tries.
     /// [`Builder::resolve`] searches once for many filters.
     ///
