@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn run(setting: &Setting) -> Result<Outcome> {
-    let (hits, least) = setting.size((200.0, 1e-4), (40.0, 1e-3));
+    let (hits, least) = setting.size((200.0, 1e-4), (100.0, 0.01));
     let series = measure(hits, least)?;
     let mut outcome = Outcome {
         parameters: vec![
