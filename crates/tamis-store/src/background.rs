@@ -89,6 +89,13 @@ impl Shared {
         self.ram.is_full()
             || self.full.load(Ordering::Relaxed)
             || self.is_log_long()
+            || self.has_large_values()
+    }
+
+    /// Whether large values that may be replaced exceed their limit.
+    pub(crate) fn has_large_values(&self) -> bool {
+        self.large_pages.load(Ordering::Relaxed)
+            > self.large_limit.load(Ordering::Relaxed)
     }
 
     /// Merges, or waits for a merge, until the buffers have room for `needed`

@@ -58,6 +58,11 @@ pub(crate) struct Shared {
     pub(crate) full: AtomicBool,
     /// Whether the logs exceed their limit.
     long: AtomicBool,
+    /// Pages of large values that buffered writes name or have replaced, and
+    /// the number above which a merge is due: only a merge lets those be freed
+    /// that were replaced.
+    pub(crate) large_pages: AtomicU64,
+    pub(crate) large_limit: AtomicU64,
     /// Error of the last merge in the background.
     pub(crate) failed: Mutex<Option<Error>>,
     /// Time of the last sync of the log.
@@ -222,6 +227,8 @@ impl Shared {
             poisoned: AtomicBool::new(false),
             full: AtomicBool::new(false),
             long: AtomicBool::new(false),
+            large_pages: AtomicU64::new(0),
+            large_limit: AtomicU64::new(1024),
             failed: Mutex::new(None),
             synced_at: Mutex::new(Instant::now()),
             work: Signal::default(),
@@ -531,6 +538,11 @@ impl Shared {
             let write = (op.kind, op.key, op.value);
             let slot = view.slot(position);
             slot.insert(position, sequence, write, newest);
+            if op.kind == Kind::Large {
+                let place = Place::decode(op.value);
+                let pages = place.map_or(0, |place| place.extent.pages);
+                self.large_pages.fetch_add(pages, Ordering::Relaxed);
+            }
             if slot.ram() > self.ram.segment_bytes() {
                 self.full.store(true, Ordering::Relaxed);
             }

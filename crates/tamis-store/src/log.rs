@@ -143,6 +143,11 @@ impl Writer {
         out.extend_from_slice(&checksum(payload, self.seed).to_le_bytes());
         let sum = checksum(&out[start + 8..], self.seed);
         out[start..start + 8].copy_from_slice(&sum.to_le_bytes());
+        if payload.len() > BUFFER {
+            return self.write_long(payload).inspect_err(|_| {
+                self.buffer.truncate(start);
+            });
+        }
         out.extend_from_slice(payload);
         out.resize(start + frame_len(payload.len()), 0);
         if write || out.len() > BUFFER {
@@ -152,6 +157,22 @@ impl Writer {
                 return Err(error);
             }
         }
+        Ok(())
+    }
+
+    /// Writes the collected frames, the last of which lacks its payload, and
+    /// the payload, which is not copied.
+    fn write_long(&mut self, payload: &[u8]) -> Result<()> {
+        let zeros = [0; ALIGN];
+        let rest = frame_len(payload.len()) - FRAME - payload.len();
+        let mut at = self.position;
+        for part in [&self.buffer[..], payload, &zeros[..rest]] {
+            write_all_at(&*self.file, part, at)
+                .map_err(|e| Error::io("write", &self.name, e))?;
+            at += part.len() as u64;
+        }
+        self.position = at;
+        self.buffer.clear();
         Ok(())
     }
 

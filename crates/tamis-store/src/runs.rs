@@ -595,6 +595,9 @@ impl Shared {
     /// runs exceed an eighth of the data or half of the memory for writes.
     pub(crate) fn relieve(&self) -> Result<bool> {
         self.full.store(false, Ordering::Relaxed);
+        if self.has_large_values() {
+            return self.merge_large_values();
+        }
         let view = self.view.load_full();
         let held = || view.slots().iter().filter(|s| s.oldest() < u64::MAX);
         let slot = match self.is_log_long() {
@@ -652,6 +655,26 @@ impl Shared {
             }
         }
         Ok(true)
+    }
+
+    /// Merges the slot whose buffered writes have most large values. Those that
+    /// were replaced are free after the next commit.
+    fn merge_large_values(&self) -> Result<bool> {
+        let view = self.view.load_full();
+        let slots = view.slots().iter().map(|slot| (slot.large_pages(), slot));
+        let total: u64 = slots.clone().map(|(pages, _)| pages).sum();
+        let most = slots.max_by_key(|&(pages, _)| pages);
+        let most = most.map(|(pages, slot)| (pages, slot.low));
+        drop(view);
+        let (pages, position) = most.unwrap_or_default();
+        if pages > 0 {
+            self.merge_at(position)?;
+        }
+        let end = lock(&self.space).extents.end();
+        let least = 4 * self.ram.segment_bytes() / PAGE;
+        self.large_limit.store(least.max(end / 8), Ordering::Relaxed);
+        self.large_pages.store(total - pages, Ordering::Relaxed);
+        Ok(pages > 0)
     }
 
     /// Moves the buffered writes of a slot to a new run.

@@ -152,6 +152,14 @@ impl Slot {
         self.runs.as_ref().map_or(0, |runs| runs.iter().count())
     }
 
+    /// Pages of large values that buffered writes name or have replaced.
+    pub(crate) fn large_pages(&self) -> u64 {
+        let buffer = self.buffer();
+        let frozen = buffer.frozen.iter().flat_map(|f| f.0.larges());
+        let all = buffer.active.larges().iter().chain(frozen);
+        all.map(|extent| extent.pages).sum()
+    }
+
     /// Number of buffered writes, one per key.
     pub(crate) fn buffered(&self) -> u64 {
         let buffer = self.buffer();

@@ -148,6 +148,53 @@ fn a_loader_needs_memory_and_a_writer() -> Result<()> {
     Ok(())
 }
 
+/// The space of values that were replaced is used again.
+#[test]
+fn a_large_value_that_is_overwritten_takes_little_space() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Store::create(dir.path(), &options())?;
+    for n in 0..1000 {
+        store.put(key(n), value(n, 0))?;
+    }
+    for turn in 0..200u8 {
+        store.put("large", vec![turn; 1 << 20])?;
+        let length = store.stats()?.disk.data;
+        assert!(length < 9 << 20, "{length} bytes at turn {turn}");
+    }
+    assert_eq!(store.get("large")?, Some(vec![199; 1 << 20]));
+    store.verify()?;
+    Ok(())
+}
+
+/// `compact` merges what was written before it, and ends.
+#[test]
+fn compaction_ends_beside_a_writer() -> Result<()> {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = options().background(true).buffer_bytes(1 << 20);
+    let store = Store::create(dir.path(), &options)?;
+    for n in 0..20_000 {
+        store.put(key(n), value(n, 0))?;
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| -> Result<u64> {
+            let mut writes = 0;
+            while !done.load(Ordering::Acquire) {
+                store.put(key(writes % 20_000), value(writes, 1))?;
+                writes += 1;
+            }
+            Ok(writes)
+        });
+        for _ in 0..3 {
+            store.compact()?;
+        }
+        done.store(true, Ordering::Release);
+        assert!(writer.join().expect("no panic")? > 0);
+        Ok(())
+    })
+}
+
 /// A program that is killed leaves its temporary file to the next one.
 #[test]
 fn temporary_files_are_removed() -> Result<()> {

@@ -46,7 +46,33 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn memory_stays_within_the_budget() -> Result<()> {
-    fill(Some(400_000))
+    fill(Some(400_000))?;
+    load(400_000)
+}
+
+/// Loads records at once: four times the budget.
+fn load(records: u64) -> Result<()> {
+    const BUDGET: usize = 8 << 20;
+    let dir = tempfile::tempdir().expect("a directory");
+    let base = LIVE.load(Relaxed);
+    PEAK.store(base, Relaxed);
+    let options = Options::new()
+        .ram(BUDGET as u64)
+        .segment_bytes(512 << 10)
+        .absent_reads(0.001)
+        .durability(Durability::None);
+    let store = Store::create(dir.path(), &options)?;
+    let mut loader = store.loader()?;
+    for i in 0..records {
+        let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+        loader.put(key, [i as u8; 72])?;
+    }
+    loader.finish()?;
+    let peak = PEAK.load(Relaxed) - base;
+    println!("{records} records loaded, peak {peak}");
+    assert!(peak <= BUDGET, "{peak} bytes of {BUDGET}");
+    assert_eq!(store.stats()?.records, records);
+    Ok(())
 }
 
 /// Until the index leaves no memory for writes.
