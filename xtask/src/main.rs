@@ -43,7 +43,8 @@ cargo xtask VERB
   bench  layouts: compare two layouts of the fingerprint block
   bench  window: batched loads with extra instructions between them
   bench  tables [OPTIONS]: multilevel tables with every summary
-  bench  python [OPTIONS]: the Python package beside its peers
+  bench  python [OPTIONS]: the Python package beside its peers; --spark: joins
+         beside Spark's own filter
   bench  adapter [OPTIONS]: filters opened at each lookup of a storage engine
   bench  throughput [OPTIONS]: building on all cores, and `tamis query`
   bench  store [OPTIONS]: tamis-store beside redb, fjall, LMDB and, with the
