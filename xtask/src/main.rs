@@ -66,7 +66,7 @@ cargo xtask VERB
   layers check that modules of the library use only those in lower layers
   mutants [FILES]  change the code of some files and see that a test fails
   sanitize [SECONDS] fuzz targets under AddressSanitizer (default 30 s each),
-         threads under ThreadSanitizer, AVX2 paths under valgrind
+         AVX2 paths under valgrind
   size   bytes of machine code, lines of source, public items, the cost of
          the library as a dependency
   prose  [--list [HABIT]] count unclear wording in comments and documents

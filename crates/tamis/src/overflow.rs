@@ -233,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn refused_keys_go_where_the_name_says() {
+        for choices in 1..=8 {
+            assert_eq!(Overflow::List.choice(7, choices), None);
+            assert_eq!(Overflow::First.choice(7, choices), Some(0));
+            let last = Overflow::Absorb.choice(7, choices);
+            assert_eq!(last.map(|choice| choice + 1), Some(choices));
+        }
+    }
+
+    #[test]
     fn random_choices_are_uniform() {
         let mut seen = [0u32; 3];
         for i in 0..30_000u64 {

@@ -794,6 +794,7 @@ fn insert_decoded(
     }
     let (new, stored) = judge(shape, &decoded, entry, repeats);
     if !stored {
+        keep_saturated(&decoded, shape, &mut bytes[place]);
         return new;
     }
     match (shape.form, decoded) {
@@ -827,10 +828,20 @@ fn insert_second(
     let bytes = &mut bytes[geometry.place(block)];
     let decoded = DecodedBlock::read_or_saturated(&shape, bytes);
     let (new, stored) = judge(&shape, &decoded, entry, repeats);
-    if stored {
-        decoded.insert(&shape, entry).write(&shape, bytes);
+    match stored {
+        true => decoded.insert(&shape, entry).write(&shape, bytes),
+        false => keep_saturated(&decoded, &shape, bytes),
     }
     new
+}
+
+/// Writes a block that takes no entry because it is saturated. Bytes of a
+/// stranger that cannot be decoded count as saturated here, and must answer
+/// "maybe" from then on; a block that already is saturated does not change.
+fn keep_saturated(decoded: &DecodedBlock, shape: &Shape, bytes: &mut [u8]) {
+    if *decoded == DecodedBlock::Saturated {
+        decoded.write(shape, bytes);
+    }
 }
 
 /// Whether a block certainly lacks the key of an entry, and whether it is to
