@@ -26,7 +26,7 @@ pub(crate) fn api(update: bool) -> Result {
     let mut changed = Vec::new();
     for name in CRATES {
         let features = match name {
-            "tamis" => "--features serde",
+            "tamis" => "--features serde,table",
             _ => "",
         };
         Cargo::new(&format!(

@@ -74,8 +74,9 @@ const MUTATED: [&str; 3] = [
 pub(crate) fn mutants(files: &[&str]) -> Result {
     step("mutants");
     let files = if files.is_empty() { &MUTATED[..] } else { files };
-    let mut words =
-        String::from("mutants --no-shuffle --package tamis --timeout 120");
+    let mut words = String::from(
+        "mutants --no-shuffle --package tamis --features table --timeout 120",
+    );
     for file in files {
         words.push_str(&format!(" --file {file}"));
     }
