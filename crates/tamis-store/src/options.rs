@@ -193,7 +193,7 @@ impl Options {
         self
     }
 
-    /// Memory for buffered writes, at least 4 KiB; by default all of the
+    /// Memory for buffered writes and the index of runs, at least 4 KiB; by default all of the
     /// budget that the index and merging leave. One batch may exceed it, as
     /// far as the budget allows.
     ///

@@ -110,9 +110,10 @@ fn print(stats: &Stats, as_json: bool) -> Result<()> {
         (
             "records",
             format!(
-                "{} in {} segments, and {} buffered writes",
+                "{} in {} segments, and {} writes in runs, {} buffered",
                 count(stats.records),
                 count(stats.segments),
+                count(stats.spilled),
                 count(stats.buffered)
             ),
         ),
@@ -141,11 +142,12 @@ fn print(stats: &Stats, as_json: bool) -> Result<()> {
         (
             "disk",
             format!(
-                "data {}: records {}, indexes {}, large values {}, free {}; \
-                 logs {}",
+                "data {}: records {}, indexes {}, runs {}, large values {}, \
+                 free {}; logs {}",
                 size(disk.data),
                 size(disk.records),
                 size(disk.indexes),
+                size(disk.runs),
                 size(disk.large_values),
                 size(disk.free + disk.waiting),
                 size(disk.logs),
@@ -164,6 +166,7 @@ fn report(stats: &Stats) -> Value {
     json!({
         "records": stats.records,
         "buffered": stats.buffered,
+        "spilled": stats.spilled,
         "segments": stats.segments,
         "absent_reads": stats.absent_reads,
         "bits_per_key": stats.bits_per_key,
@@ -181,6 +184,7 @@ fn report(stats: &Stats) -> Value {
             "data": disk.data,
             "records": disk.records,
             "indexes": disk.indexes,
+            "runs": disk.runs,
             "large_values": disk.large_values,
             "free": disk.free,
             "waiting": disk.waiting,

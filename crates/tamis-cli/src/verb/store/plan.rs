@@ -68,6 +68,7 @@ impl Args {
                 },
                 "file_bytes": plan.file_bytes,
                 "buffered_share": plan.buffered_share,
+                "spilled_share": plan.spilled_share,
                 "written_per_put": plan.written_per_put,
             }))?;
             return Ok(Exit::Success);
@@ -100,9 +101,10 @@ impl Args {
                 "writes",
                 format!(
                     "{} bytes for each put that replaces a record; the \
-                     buffer holds {:.1} % of the records",
+                     buffer holds {:.1} % of the records, runs {:.1} %",
                     count(plan.written_per_put as u64),
-                    100.0 * plan.buffered_share
+                    100.0 * plan.buffered_share,
+                    100.0 * plan.spilled_share
                 ),
             ),
         ];
