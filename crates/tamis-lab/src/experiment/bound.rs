@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         one that throws a keys per key and then removes the surplus from the \
         fullest blocks. The curve is the closed form, the marks are \
         simulated removals.",
-    seconds: [4.0, 1.0],
+    seconds: [0.7, 0.1],
     traced: false,
     run,
 };

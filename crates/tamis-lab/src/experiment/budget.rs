@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         a n reads are spent and list all further keys unread. The loads are \
         optimal, but the lookup of section 2 stops at the first block with \
         room and never reads the list for such a key.",
-    seconds: [10.0, 2.0],
+    seconds: [10.0, 0.5],
     traced: false,
     run,
 };

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         oldest. Every block keeps the slots of its fullest time; the share \
         of slots that are free is simulated from this rule alone, the rate \
         is that of the library's filters.",
-    seconds: [20.0, 4.0],
+    seconds: [37.0, 5.7],
     traced: false,
     run,
 };

@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "The chance that an item finds all its buckets full: the exact \
         distribution passed from level to level, the estimate by \
         expectations, and simulated tables.",
-    seconds: [15.0, 3.0],
+    seconds: [2.0, 0.5],
     traced: false,
     run,
 };

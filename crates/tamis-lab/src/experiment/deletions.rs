@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         levels, and crises become frequent. By the paper's lazy rule a \
         deleted item keeps its slot until a quota is used up and the whole \
         table is built again.",
-    seconds: [20.0, 3.0],
+    seconds: [2.0, 0.7],
     traced: false,
     run,
 };

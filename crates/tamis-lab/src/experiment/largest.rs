@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         like log n / log log n, with the less loaded of two like log log n. \
         Distribution of the largest load beside the one that follows from \
         the fluid limit.",
-    seconds: [12.0, 2.0],
+    seconds: [79.0, 0.2],
     traced: false,
     run,
 };

@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "The smallest blocks of 16 to 128 chains and as many keys that \
         reach a rate of 1, 0.1 and 0.01 percent, and the rate by memory. \
         Marks are blocks simulated from their definition.",
-    seconds: [20.0, 3.0],
+    seconds: [6.2, 0.4],
     traced: false,
     run,
 };

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         scheme still reaches the lower bound: against the reads a at 8 keys \
         per block, and against the load r at 1.2 reads. Marks are simulated \
         schemes at the boundary.",
-    seconds: [20.0, 3.0],
+    seconds: [12.0, 0.5],
     traced: false,
     run,
 };

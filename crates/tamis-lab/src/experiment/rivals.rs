@@ -22,7 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         least loaded of two buckets: measured rate beside the formula of \
         each, and bits per key at the three rates beside the printed \
         columns.",
-    seconds: [60.0, 8.0],
+    seconds: [27.0, 6.4],
     traced: false,
     run,
 };

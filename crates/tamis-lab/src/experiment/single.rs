@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         half of the keys at two. Shares of blocks with 0 to 3 keys while \
         25 000 keys arrive at 10 000 blocks, and the deviation of \
         simulations from the model with growing size.",
-    seconds: [6.0, 1.5],
+    seconds: [2.1, 0.2],
     traced: false,
     run,
 };
