@@ -458,7 +458,7 @@ impl History {
                 let mut loader = self.store().loader()?;
                 let mut content = self.last().clone();
                 // More than the memory of a loader goes to a file.
-                let long = self.rng.u8(..8) == 0;
+                let long = self.rng.u8(..48) == 0;
                 for _ in 0..self.rng.u8(1..60) {
                     let k = self.rng.u8(..KEYS);
                     let len = match long {
