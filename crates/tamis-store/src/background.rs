@@ -9,9 +9,6 @@ use crate::core::{Shared, lock};
 use crate::error::{Error, Result};
 use crate::options::Durability;
 
-/// Most bytes of a batch in memory: offsets in a buffer have 32 bits.
-const MAX_BATCH: u64 = 1 << 30;
-
 /// Time after which waiting threads look again.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -107,11 +104,11 @@ impl Shared {
             let needed = self.ram.reserved() + least;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
-        let max = (limit / 2).min(MAX_BATCH);
+        let max = limit / 2;
         if needed > max {
             return Err(Error::TooLong { what: "batch", len: needed, max });
         }
-        while !self.ram.has_room(needed) {
+        while !self.has_room(needed) {
             self.check_poison()?;
             if !self.holds_writes() {
                 // Snapshots hold the memory.
@@ -131,9 +128,21 @@ impl Shared {
             // The batch may need more than the fifth that merging keeps free.
             self.full.store(true, Ordering::Relaxed);
             self.work.notify();
-            self.room.wait(TICK, || self.ram.has_room(needed));
+            self.room.wait(TICK, || self.has_room(needed));
         }
         Ok(())
+    }
+
+    /// Whether a batch may add `needed` bytes to any slot.
+    pub(crate) fn has_room(&self, needed: u64) -> bool {
+        self.ram.has_room(needed) && !self.is_overfull()
+    }
+
+    /// Whether a slot's writes exceed [`slot_limit`](crate::ram::Ram::slot_limit).
+    fn is_overfull(&self) -> bool {
+        let most = self.ram.slot_limit();
+        self.overfull.load(Ordering::Relaxed)
+            && self.view.load().slots().iter().any(|s| s.ram() > most)
     }
 
     /// Whether a slot of the newest view has buffered writes.

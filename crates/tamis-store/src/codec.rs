@@ -1,6 +1,6 @@
 //! Little-endian integers, variable-length integers and checksums.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// The `N` bytes at `at`, zeros where the slice ends before.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -33,7 +33,7 @@ pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
 
 /// Checksum of `bytes`: XXH3-64 with a seed.
 pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
-    xxh3_64_with_seed(bytes, seed)
+    XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
 /// Appends `value` in LEB128: seven bits a byte, the lowest first, the upper

@@ -71,6 +71,9 @@ pub trait Disk: fmt::Debug + Send + Sync {
 pub enum Mode {
     /// An existing file, for reading.
     Read,
+    /// An existing file, for reading pages in any order: reading ahead is of
+    /// no use.
+    ReadRandom,
     /// An existing file, for reading past the page cache where the system
     /// can. Offsets, lengths and addresses of reads are multiples of 4096.
     ReadDirect,

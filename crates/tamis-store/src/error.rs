@@ -60,9 +60,10 @@ pub enum Error {
         /// The valid values.
         why: &'static str,
     },
-    /// A key, a value or a batch is too long.
+    /// A key, a value, a batch or a log is too long.
     TooLong {
-        /// `"key"`, `"value"` or `"batch"`.
+        /// `"key"`, `"value"`, `"batch"`, or `"log of a segment"` in a handle
+        /// for reading.
         what: &'static str,
         /// Its length in bytes.
         len: u64,

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::fs::{Advice, fadvise};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 use crate::disk::{Disk, DiskFile, Lock, LockKind, Mode};
@@ -42,7 +44,7 @@ impl Disk for Files {
         let mut options = OpenOptions::new();
         options.read(true);
         match mode {
-            Mode::Read => {}
+            Mode::Read | Mode::ReadRandom => {}
             Mode::ReadDirect => {
                 options.custom_flags(OFlags::DIRECT.bits() as i32);
             }
@@ -54,6 +56,11 @@ impl Disk for Files {
             }
         }
         let file = options.open(self.dir.join(name))?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if mode == Mode::ReadRandom {
+            // A file system without advice reads as it did.
+            let _ = fadvise(&file, 0, None, Advice::Random);
+        }
         Ok(Arc::new(OpenFile(file)))
     }
 

@@ -253,8 +253,13 @@ impl Manifest {
             .map_err(|e| Error::io("write", DATA, e))
     }
 
-    /// Reads the manifest of a data file, and the extent of its body.
-    pub(crate) fn read(file: &dyn DiskFile) -> Result<(Self, Extent)> {
+    /// Reads the manifest of a data file, and the extent of its body. The
+    /// directory of its segments needs more memory than the body, which may
+    /// therefore not exceed the budget `ram`.
+    pub(crate) fn read(
+        file: &dyn DiskFile,
+        ram: u64,
+    ) -> Result<(Self, Extent)> {
         let io = |e| Error::io("read", DATA, e);
         let len = file.len().map_err(io)?;
         let mut slots = Vec::new();
@@ -293,6 +298,9 @@ impl Manifest {
             || offset.checked_add(body_len).is_none_or(|end| end > len)
         {
             return Err(corrupt("the manifest lies outside the file"));
+        }
+        if body_len > ram {
+            return Err(Error::Ram { needed: body_len, budget: ram });
         }
         let mut body = vec![0; body_len as usize];
         read_exact_at(file, &mut body, offset).map_err(io)?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::core::{Found, Shared, lock};
+use crate::core::{Found, FoundFor, Shared, Signal, lock};
 use crate::error::{Error, Result};
 
 /// A read that takes longer came from the disk: the next ones are given to
@@ -21,12 +21,13 @@ type Value = Option<Vec<u8>>;
 #[derive(Debug)]
 struct Job {
     shared: Arc<Shared>,
-    reads: Vec<(Vec<u8>, Found)>,
+    reads: Vec<(Vec<u8>, FoundFor)>,
     /// Number of the next read.
     next: AtomicUsize,
     values: Vec<OnceLock<Result<Value>>>,
-    left: Mutex<usize>,
-    finished: Condvar,
+    /// Reads that have not ended.
+    left: AtomicUsize,
+    finished: Signal,
 }
 
 impl Job {
@@ -36,18 +37,18 @@ impl Job {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((key, found)) = self.reads.get(at) else { return };
             let _ = self.values[at].set(self.shared.fetch(key, found));
-            let mut left = lock(&self.left);
-            *left -= 1;
-            if *left == 0 {
-                self.finished.notify_all();
+            if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.finished.notify();
             }
         }
     }
 
     /// Waits until all reads have ended.
     fn wait(&self) {
-        let left = lock(&self.left);
-        drop(self.finished.wait_while(left, |left| *left > 0));
+        let is_done = || self.left.load(Ordering::Acquire) == 0;
+        while !is_done() {
+            self.finished.wait(Duration::from_secs(1), is_done);
+        }
     }
 }
 
@@ -161,7 +162,9 @@ impl Shared {
             values[at] = self.fetch(keys[at].as_ref(), &found)?;
             if reads.len() > 1 && start.elapsed() > SLOW {
                 let (places, reads): (Vec<_>, Vec<_>) = reads
-                    .map(|(at, f)| (at, (keys[at].as_ref().to_vec(), f)))
+                    .map(|(at, f)| {
+                        (at, (keys[at].as_ref().to_vec(), f.shared()))
+                    })
                     .unzip();
                 for (at, value) in places.into_iter().zip(self.share(reads)) {
                     values[at] = value?;
@@ -177,15 +180,15 @@ impl Shared {
     /// Does the reads in several threads, this one among them.
     fn share(
         self: &Arc<Self>,
-        reads: Vec<(Vec<u8>, Found)>,
+        reads: Vec<(Vec<u8>, FoundFor)>,
     ) -> Vec<Result<Value>> {
         let count = reads.len();
         let job = Arc::new(Job {
             shared: Arc::clone(self),
             next: AtomicUsize::new(0),
             values: (0..count).map(|_| OnceLock::new()).collect(),
-            left: Mutex::new(count),
-            finished: Condvar::new(),
+            left: AtomicUsize::new(count),
+            finished: Signal::default(),
             reads,
         });
         self.readers.offer(&job);

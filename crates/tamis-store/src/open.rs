@@ -32,6 +32,10 @@ const NEW_DATA: &str = "data.new";
 /// Attempts of a reader to open a store that a writer changes meanwhile.
 const ATTEMPTS: u32 = 20;
 
+/// Most bytes of buffered writes of a slot in a handle that cannot merge
+/// them: offsets in a buffer have 32 bits.
+const MAX_UNMERGED: u64 = 3 << 30;
+
 /// Creates a store, which is durable after [`open`].
 pub(crate) fn create(disk: &dyn Disk, options: &Options) -> Result<()> {
     options.check()?;
@@ -155,7 +159,7 @@ fn load(
     lock: Option<Box<dyn Lock>>,
     write: bool,
 ) -> Result<Shared> {
-    let (manifest, body) = Manifest::read(&*data)?;
+    let (manifest, body) = Manifest::read(&*data, options.ram)?;
     if write {
         // A writer that was killed may have left the manifest and the names
         // of logs in the page cache alone. Logs and extents are freed because
@@ -171,7 +175,13 @@ fn load(
     for &entry in &manifest.segments {
         let segment = match entry.data_pages {
             0 => None,
-            _ => Some(Arc::new(Segment::read(&*data, entry, &ram.index)?)),
+            _ => {
+                // Before it is read: a changed length, or a budget that is
+                // too small, must not take the memory.
+                let len = u64::from(entry.index_len).saturating_sub(PAGE);
+                ram.check(len)?;
+                Some(Arc::new(Segment::read(&*data, entry, &ram.index)?))
+            }
         };
         if let Some(segment) = &segment {
             used.push(entry.extent);
@@ -181,6 +191,8 @@ fn load(
         let own = runs.iter().take_while(|run| run.low == entry.low).count();
         let (own, others) = runs.split_at(own);
         runs = others;
+        let len: u64 = own.iter().map(|run| u64::from(run.index_len)).sum();
+        ram.check(len)?;
         let mut slot = Slot::new(range, entry.merged, segment, &ram.buffers);
         if let Some(own) = Runs::read(&*data, own, hash)? {
             used.extend(own.extents());
@@ -225,8 +237,9 @@ fn load(
             space.hold_free(len.div_ceil(PAGE));
         }
     }
+    // A file of its own: merges and iterators read ahead, lookups do not.
     let lookups = match options.direct {
-        false => Arc::clone(&data),
+        false => open_data(&*disk, Mode::ReadRandom)?,
         true => open_data(&*disk, Mode::ReadDirect)?,
     };
     let shared = Shared::new(Parts {
@@ -263,10 +276,7 @@ fn load(
             shared.replay(number, first)?;
         }
     }
-    let needed = shared.ram.reserved() + shared.ram.buffered();
-    if needed > shared.ram.budget() {
-        return Err(Error::Ram { needed, budget: shared.ram.budget() });
-    }
+    shared.ram.check(0)?;
     Ok(shared)
 }
 
@@ -284,16 +294,26 @@ impl Shared {
                 let write = (op.kind, op.key, op.value);
                 slot.insert(position, sequence, write, 0);
             }
+            let len = slot.ram();
+            let overfull = len > self.ram.slot_limit();
+            self.overfull.fetch_or(overfull, Ordering::Relaxed);
             drop(view);
-            let Some(writer) = &self.writer else { return Ok(()) };
+            let Some(writer) = &self.writer else {
+                if len > MAX_UNMERGED {
+                    let (what, max) = ("log of a segment", MAX_UNMERGED);
+                    return Err(Error::TooLong { what, len, max });
+                }
+                return self.ram.check(0);
+            };
             lock(writer).next = sequence + 1;
-            while !self.ram.has_room(0) {
+            while !self.has_room(0) {
                 let _merging = lock(&self.merging);
                 if !self.relieve()? {
                     break;
                 }
                 self.commit_if_due()?;
             }
+            self.overfull.store(false, Ordering::Relaxed);
             Ok(())
         })?;
         Ok(())

@@ -129,12 +129,13 @@ impl<'a> Block<'a> {
         key: &[u8],
     ) -> Result<Option<Record<'a>>, &'static str> {
         let mut records = self.records();
-        while let Some(record) = records.next()? {
-            if record.key == key {
-                return Ok(Some(record));
+        loop {
+            records.skip_others(key);
+            match records.next()? {
+                Some(record) if record.key != key => {}
+                found => return Ok(found),
             }
         }
-        Ok(None)
     }
 
     /// Bytes of the records.
@@ -165,6 +166,33 @@ impl<'a> Records<'a> {
     /// Offset of the next record.
     pub(crate) fn at(&self) -> usize {
         self.at
+    }
+
+    /// Passes records that are not that of `key`, up to one with a length of
+    /// two bytes or more, or one that exceeds the block.
+    #[inline]
+    fn skip_others(&mut self, key: &[u8]) {
+        while self.left > 0 {
+            let Some(&[tag, value_len]) = self.bytes.get(self.at..self.at + 2)
+            else {
+                return;
+            };
+            let key_len = usize::from(tag >> 1);
+            let key_end = self.at + 2 + key_len;
+            let end = key_end + usize::from(value_len);
+            if (tag | value_len) >= 0x80 || end > self.bytes.len() {
+                return;
+            }
+            // Keys often begin alike: the last byte is compared first.
+            let ends_alike = || {
+                key.last().is_none_or(|&last| self.bytes[key_end - 1] == last)
+            };
+            if key_len == key.len() && ends_alike() {
+                return;
+            }
+            self.at = end;
+            self.left -= 1;
+        }
     }
 
     /// The next record. The error is a contradiction.

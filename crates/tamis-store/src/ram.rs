@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::delta::MAX_STEP;
+use crate::error::{Error, Result};
 use crate::log;
 use crate::options::Options;
 use crate::segment::CHUNK;
@@ -122,6 +123,23 @@ impl Ram {
     /// Most bytes that writes of the newest view may hold.
     pub(crate) fn most_current(&self) -> u64 {
         self.current_limit()
+    }
+
+    /// Fails if `more` bytes do not fit the budget.
+    pub(crate) fn check(&self, more: u64) -> Result<()> {
+        let needed = self.reserved() + self.buffered() + more;
+        match needed > self.budget {
+            true => Err(Error::Ram { needed, budget: self.budget }),
+            false => Ok(()),
+        }
+    }
+
+    /// Bytes of buffered writes in one slot above which writers wait for its
+    /// merge. Offsets in a buffer have 32 bits, and a merge may give the
+    /// buffer of a slot the writes of two, each with this length and a part
+    /// of a batch more.
+    pub(crate) fn slot_limit(&self) -> u64 {
+        (256 * self.segment_bytes).min(1 << 30)
     }
 
     /// Fewest bytes for buffered writes: with less, merges would cost too

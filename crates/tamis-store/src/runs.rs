@@ -580,11 +580,7 @@ impl Shared {
             .and_then(|segment| Some((segment, segment.locate(position)?)))
         {
             None => Ok(None),
-            Some((segment, (page, pages))) => {
-                let segment = Arc::clone(segment);
-                let found = crate::core::Found::Block { segment, page, pages };
-                self.fetch(key, &found)
-            }
+            Some((segment, block)) => self.fetch_block(key, segment, block),
         }
     }
 
@@ -625,7 +621,8 @@ impl Shared {
         let writes = slot.runs.as_ref().map_or(0, |runs| runs.writes());
         let eagerly = self.settings.spill_eagerly
             && slot.oldest() < u64::MAX
-            && slot.run_count() < 4;
+            && slot.run_count() < 4
+            && (pages + slot.run_pages()) * PAGE <= self.ram.slot_limit();
         let merged = if eagerly {
             None
         } else if slot.oldest() == u64::MAX

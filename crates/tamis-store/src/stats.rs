@@ -195,7 +195,8 @@ impl Shared {
             disk,
             io: IoStats {
                 block_reads: get(&counters.block_reads),
-                block_bytes: get(&counters.block_bytes),
+                block_bytes: get(&counters.block_reads) * PAGE
+                    + get(&counters.more_bytes),
                 absent_reads: get(&counters.absent_reads),
                 large_reads: get(&counters.large_reads),
                 merges: get(&counters.merges),

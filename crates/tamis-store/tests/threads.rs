@@ -260,16 +260,27 @@ fn large_batches_find_room() {
     assert!(store.contains((11u32 << 16).to_le_bytes()).unwrap());
 }
 
-/// A directory whose reads take as long as those of a disk.
+/// A directory whose reads take a time, and whose data file refuses writes
+/// while it is full.
 #[derive(Debug)]
-struct Slow(Files);
+struct Odd(Files, Behaviour);
+
+#[derive(Debug, Clone, Default)]
+struct Behaviour {
+    read_time: Duration,
+    full: Arc<AtomicBool>,
+}
 
 #[derive(Debug)]
-struct SlowFile(Arc<dyn DiskFile>);
+struct OddFile(Arc<dyn DiskFile>, Behaviour);
 
-impl Disk for Slow {
+impl Disk for Odd {
     fn open(&self, name: &str, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(SlowFile(self.0.open(name, mode)?)))
+        let mut behaviour = self.1.clone();
+        if name != "data" {
+            behaviour.full = Arc::default();
+        }
+        Ok(Arc::new(OddFile(self.0.open(name, mode)?, behaviour)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -297,13 +308,18 @@ impl Disk for Slow {
     }
 }
 
-impl DiskFile for SlowFile {
+impl DiskFile for OddFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::thread::sleep(Duration::from_micros(50));
+        if !self.1.read_time.is_zero() {
+            std::thread::sleep(self.1.read_time);
+        }
         self.0.read_at(buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.1.full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.0.write_at(bytes, offset)
     }
 
@@ -328,7 +344,11 @@ impl DiskFile for SlowFile {
 #[test]
 fn a_store_opens_directly_after_overlapping_reads() {
     let dir = tempfile::tempdir().unwrap();
-    let disk: Arc<dyn Disk> = Arc::new(Slow(Files::new(dir.path())));
+    let slow = Behaviour {
+        read_time: Duration::from_micros(50),
+        ..Behaviour::default()
+    };
+    let disk: Arc<dyn Disk> = Arc::new(Odd(Files::new(dir.path()), slow));
     let options = options().read_threads(16);
     let store = Store::create_on(Arc::clone(&disk), &options).unwrap();
     let keys: Vec<[u8; 8]> = (0..1000u64).map(u64::to_le_bytes).collect();
@@ -345,4 +365,158 @@ fn a_store_opens_directly_after_overlapping_reads() {
         assert!(found.iter().all(|value| value.as_deref() == Some(&[7; 500])));
         store.close().unwrap();
     }
+}
+
+/// Offsets in the buffer of a slot have 32 bits: while merges fail, writers
+/// stop before one slot has too much, whatever the budget.
+#[test]
+fn the_buffer_of_one_slot_has_a_limit() -> Result<()> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let behaviour = Behaviour::default();
+    let full = Arc::clone(&behaviour.full);
+    let disk = Arc::new(Odd(Files::new(dir.path()), behaviour));
+    let options = Options::new()
+        .ram(64 << 20)
+        .segment_bytes(16 << 10)
+        .durability(Durability::None);
+    let store = Store::create_on(disk, &options)?;
+    full.store(true, Ordering::Relaxed);
+    let mut written = 0u64;
+    let error = loop {
+        match store.put(written.to_le_bytes(), [1; 1000]) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    // 256 segments.
+    let held = store.stats()?.ram.buffer;
+    assert!((4 << 20..6 << 20).contains(&held), "{held} bytes are buffered");
+    full.store(false, Ordering::Relaxed);
+    store.compact()?;
+    assert_eq!(store.verify()?.records, written);
+    store.put("later", "value")
+}
+
+/// Calls `read` with 0, 1 and so on until all is done, at least once.
+fn repeat(
+    done: &AtomicBool,
+    mut read: impl FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    for at in 0.. {
+        read(at)?;
+        if done.load(Ordering::Acquire) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Readers, snapshots, iterators, batches and read-only handles while one
+/// thread writes, deletes and writes again, so that segments are merged,
+/// split and joined, and another compacts. Records exist in pairs: a batch
+/// writes or deletes both.
+#[test]
+fn all_kinds_of_readers_beside_merges_splits_and_joins() -> Result<()> {
+    const PAIRS: u64 = 3000;
+    const ROUNDS: u64 = 6;
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Store::create(dir.path(), &options().ram(16 << 20))?;
+    let done = AtomicBool::new(false);
+    let (store, done, path) = (&store, &done, dir.path());
+    let sides = |pair: u64| [pair, pair | 1 << 63].map(u64::to_le_bytes);
+    // Both records of a pair, or none, of the same version.
+    let same = move |pair: u64, [a, b]: [Option<Vec<u8>>; 2]| {
+        assert_eq!(a, b, "half of pair {pair}");
+        a.map(|a| version(pair, &a))
+    };
+    let halves =
+        move |records: &mut dyn Iterator<Item = Result<_>>| -> Result<()> {
+            let mut found = std::collections::BTreeMap::new();
+            for record in records {
+                let (key, value): (Vec<u8>, Vec<u8>) = record?;
+                let key = u64::from_le_bytes(key[..].try_into().expect("8"));
+                let pair = key & !(1 << 63);
+                found.entry(pair).or_insert_with(Vec::new).push(value);
+            }
+            for (pair, values) in found {
+                assert!(values.len() == 2 && values[0] == values[1], "{pair}");
+                version(pair, &values[0]);
+            }
+            Ok(())
+        };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || -> Result<()> {
+            for round in 1..=ROUNDS {
+                for pair in 0..PAIRS {
+                    let mut batch = Batch::new();
+                    for key in sides(pair) {
+                        // Every other round leaves a tenth of the records.
+                        match round % 2 == 0 && pair % 10 != 0 {
+                            true => batch.delete(key)?,
+                            false => batch.put(key, value(pair, round))?,
+                        }
+                    }
+                    store.write_batch(&batch)?;
+                }
+            }
+            Ok(())
+        });
+        let snapshots = scope.spawn(move || {
+            repeat(done, |at| {
+                let snapshot = store.snapshot()?;
+                for i in 0..50 {
+                    let pair = (at * 50 + i) * 7 % PAIRS;
+                    let [a, b] = sides(pair);
+                    let before =
+                        same(pair, [snapshot.get(a)?, snapshot.get(b)?]);
+                    std::thread::yield_now();
+                    let again =
+                        same(pair, [snapshot.get(a)?, snapshot.get(b)?]);
+                    assert_eq!(before, again, "a snapshot has changed");
+                }
+                Ok(())
+            })
+        });
+        let lists =
+            scope.spawn(move || repeat(done, |_| halves(&mut store.iter()?)));
+        let groups = scope.spawn(move || {
+            repeat(done, |at| {
+                let keys: Vec<_> = (0..64)
+                    .flat_map(|i| sides((at * 64 + i) % PAIRS))
+                    .collect();
+                for (i, found) in store.get_many(&keys)?.iter().enumerate() {
+                    if let Some(found) = found {
+                        version((at * 64 + i as u64 / 2) % PAIRS, found);
+                    }
+                }
+                Ok(())
+            })
+        });
+        let others = scope.spawn(move || {
+            repeat(done, |_| {
+                let other = Store::open_read_only(path, &options())?;
+                halves(&mut other.iter()?)
+            })
+        });
+        let compactions = scope.spawn(move || {
+            repeat(done, |_| {
+                std::thread::sleep(Duration::from_millis(20));
+                store.verify()?;
+                store.compact()
+            })
+        });
+        let readers = [snapshots, lists, groups, others, compactions];
+        let written = writer.join();
+        done.store(true, Ordering::Release);
+        for reader in readers {
+            reader.join().expect("no panic")?;
+        }
+        written.expect("no panic")
+    })?;
+    let io = store.stats()?.io;
+    assert!(io.merges > 20, "{} merges", io.merges);
+    store.compact()?;
+    assert_eq!(store.verify()?.records, PAIRS / 10 * 2);
+    Ok(())
 }

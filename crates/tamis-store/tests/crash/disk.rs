@@ -572,7 +572,7 @@ impl SimFile {
     fn writes(&self) -> io::Result<()> {
         match self.mode {
             Mode::Write | Mode::Create => Ok(()),
-            Mode::Read | Mode::ReadDirect => {
+            Mode::Read | Mode::ReadRandom | Mode::ReadDirect => {
                 Err(io::ErrorKind::PermissionDenied.into())
             }
         }

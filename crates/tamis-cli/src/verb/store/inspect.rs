@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tamis_store::{Stats, Store};
 
 use super::StoreArgs;
-use super::read::records;
+use super::read::{counted, records};
 use crate::failure::{Exit, Result};
 use crate::progress;
 use crate::report::{JsonArgs, count, print_json, rate, row, size};
@@ -74,9 +74,9 @@ impl VerifyArgs {
         } else {
             writeln!(
                 std::io::stdout(),
-                "{} in {} segments are intact ({} read)",
+                "intact: {} in {} ({} read)",
                 records(verified.records),
-                count(verified.segments),
+                counted(verified.segments, "segment"),
                 size(verified.bytes)
             )?;
         }
@@ -110,10 +110,10 @@ fn print(stats: &Stats, as_json: bool) -> Result<()> {
         (
             "records",
             format!(
-                "{} in {} segments, and {} writes in runs, {} buffered",
+                "{} in {}, and {} in runs, {} buffered",
                 count(stats.records),
-                count(stats.segments),
-                count(stats.spilled),
+                counted(stats.segments, "segment"),
+                counted(stats.spilled, "write"),
                 count(stats.buffered)
             ),
         ),

@@ -77,9 +77,11 @@ impl Args {
             (
                 "lookups",
                 format!(
-                    "{} reads if the key is present; if it is absent, a read \
-                     in {}",
-                    plan.reads_present,
+                    "{} if the key is present; if it is absent, a read in {}",
+                    match plan.reads_present {
+                        1.0 => "1 read".into(),
+                        reads => format!("{reads} reads"),
+                    },
                     rate(plan.reads_absent)
                 ),
             ),

@@ -163,8 +163,13 @@ impl ScanArgs {
 
 /// Formats a number of records.
 pub(super) fn records(number: u64) -> String {
+    counted(number, "record")
+}
+
+/// Formats a number of things with this name.
+pub(super) fn counted(number: u64, name: &str) -> String {
     match number {
-        1 => "1 record".into(),
-        number => format!("{} records", count(number)),
+        1 => format!("1 {name}"),
+        number => format!("{} {name}s", count(number)),
     }
 }
