@@ -153,9 +153,12 @@ fn test() -> Result {
     } else {
         println!("SKIPPED: `cargo xtask deny` compiles cargo-deny");
     }
-    step("without std");
-    Cargo::new("clippy -p tamis --no-default-features -- -D warnings")
-        .run()?;
+    // The workspace turns features on that hide code without a use.
+    for features in ["", "--no-default-features"] {
+        step(&format!("library alone {features}"));
+        Cargo::new(&format!("clippy -p tamis {features} -- -D warnings"))
+            .run()?;
+    }
     loom()?;
     explorer::check()?;
     instructions::instructions(Action::Check)?;
