@@ -279,11 +279,11 @@ fn scale(out: &mut String) {
     let (left, top, width) = (CHART[2] - 250.0, 22.0, 240.0);
     put!(
         out,
-        "<linearGradient id=\"lines\"><stop offset=\"0\" stop-color=\"{}\"/>\
+        "<linearGradient id=\"picture-lines\"><stop offset=\"0\" stop-color=\"{}\"/>\
          <stop offset=\"0.5\" stop-color=\"{}\"/>\
          <stop offset=\"1\" stop-color=\"{}\"/></linearGradient>\
          <rect x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"10\" \
-         fill=\"url(#lines)\"/>\
+         fill=\"url(#picture-lines)\"/>\
          <text x=\"{}\" y=\"{}\" text-anchor=\"end\">cache lines per \
          miss</text>",
         colour(1.0),
