@@ -38,12 +38,23 @@ impl Shared {
             }
             if !moved {
                 if shifts == 0 || !self.shift_one()? {
-                    return Ok(());
+                    return self.lower_body();
                 }
                 shifts -= 1;
             }
             self.commit()?;
         }
+    }
+
+    /// Commits again if the body of the manifest is the last extent and a free
+    /// run has room for it: the file cannot end before its body.
+    fn lower_body(&self) -> Result<()> {
+        let space = lock(&self.space);
+        let (body, extents) = (space.body, &space.extents);
+        let lower = body.end() == extents.end()
+            && extents.runs().any(|run| run.pages >= body.pages);
+        drop(space);
+        if lower { self.commit() } else { Ok(()) }
     }
 
     /// Joins two slots that are small, and returns `false` if none are.
