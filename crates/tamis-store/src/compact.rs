@@ -46,12 +46,14 @@ impl Shared {
         }
     }
 
-    /// Commits again if the body of the manifest is the last extent and a free
-    /// run has room for it: the file cannot end before its body.
+    /// Commits again if the body of the manifest is the last extent, a free run
+    /// has room for it, and more than a tenth of the file and 16 pages are free:
+    /// the file cannot end before its body.
     fn lower_body(&self) -> Result<()> {
         let space = lock(&self.space);
         let (body, extents) = (space.body, &space.extents);
-        let lower = body.end() == extents.end()
+        let lower = extents.free_pages() > (extents.end() / 10).max(16)
+            && body.end() == extents.end()
             && extents.runs().any(|run| run.pages >= body.pages);
         drop(space);
         if lower { self.commit() } else { Ok(()) }
