@@ -1,8 +1,5 @@
 //! [`Ops::all_set`] for instruction sets that test eight positions at once.
-#![cfg_attr(
-    not(simd128),
-    expect(unsafe_code, reason = "an optimisation barrier, and BMI2")
-)]
+#![expect(unsafe_code, reason = "an optimisation barrier, and BMI2")]
 
 #[cfg(target_arch = "x86_64")]
 use super::Count;
