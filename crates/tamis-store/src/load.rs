@@ -489,7 +489,7 @@ impl Loader {
         shared.load(&mut stream, &self.larges)?;
         drop(stream);
         self.larges = Vec::new();
-        // Frees what was replaced; a later commit makes up for an error.
+        // Frees the replaced extents; after an error a later commit frees them.
         let _ = shared.commit();
         Ok(self.count)
     }

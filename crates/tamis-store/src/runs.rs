@@ -404,7 +404,7 @@ impl Runs {
         )
     }
 
-    /// What the runs have of `key`, without reading.
+    /// The newest write of `key` in the runs, without a read.
     pub(crate) fn look(&self, at: u32, position: u64, key: &[u8]) -> Known {
         for (at, run, deleted) in self.writes_at(at, position) {
             match deleted {

@@ -166,7 +166,7 @@ fn a_large_value_that_is_overwritten_takes_little_space() -> Result<()> {
     Ok(())
 }
 
-/// `compact` merges what was written before it, and ends.
+/// `compact` merges the writes before it, and ends.
 #[test]
 fn compaction_ends_beside_a_writer() -> Result<()> {
     use std::sync::atomic::{AtomicBool, Ordering};
