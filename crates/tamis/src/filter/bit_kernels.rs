@@ -74,7 +74,7 @@ where
     D: AsRef<[u8]>,
     M: BlockSource<D>,
 {
-    const WIDE: bool = false;
+    const WIDE: bool = has_vectors::<L>();
 
     #[inline(always)]
     fn contains<B: Backend>(

@@ -142,19 +142,33 @@ impl Group {
     }
 }
 
-/// The eight positions of a group, one per lane.
+/// The eight positions of a group, one per lane of 32 bits.
 ///
 /// # Safety
 ///
 /// The processor must have AVX2.
 #[inline(always)]
-pub(super) unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
+unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
     // SAFETY: AVX2 by this function's contract. The casts keep all bits: the
-    // intrinsics take signed words, and `bits <= 512`.
+    // intrinsic takes signed words.
     unsafe {
         let fields = _mm_set_epi64x(b as i64, a as i64);
+        _mm256_cvtepu16_epi32(scaled(fields, bits))
+    }
+}
+
+/// Fields of 16 bits scaled to `0..bits`, with `bits <= 512`.
+///
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+pub(super) unsafe fn scaled(fields: __m128i, bits: u32) -> __m128i {
+    let scaled: __m128i;
+    // SAFETY: AVX2 by this function's contract; the instruction changes
+    // nothing but its output.
+    unsafe {
         let scale = _mm_set1_epi16(bits as i16);
-        let scaled: __m128i;
         // LLVM compiles the intrinsic `_mm_mulhi_epu16` to five instructions
         // here.
         core::arch::asm!(
@@ -164,8 +178,8 @@ pub(super) unsafe fn positions(a: u64, b: u64, bits: u32) -> __m256i {
             scale = in(xmm_reg) scale,
             options(pure, nomem, nostack, preserves_flags),
         );
-        _mm256_cvtepu16_epi32(scaled)
     }
+    scaled
 }
 
 /// Whether each lane of `wanted` has a one at its position in the word found

@@ -12,10 +12,11 @@
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm_set_epi64x, _mm256_and_si256, _mm256_cvtepu16_epi32,
-    _mm256_loadu_si256, _mm256_mask_mov_epi32, _mm256_mask_testn_epi32_mask,
-    _mm256_permutevar8x32_epi32, _mm256_permutex2var_epi32, _mm256_rorv_epi32,
-    _mm256_set1_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
+    __m128i, __m512i, _mm_mask_testn_epi16_mask, _mm_set_epi64x,
+    _mm_set1_epi16, _mm_shrdv_epi16, _mm_srli_epi16, _mm256_castsi128_si256,
+    _mm256_castsi256_si128, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
+    _mm256_mask_mov_epi32, _mm256_permutex2var_epi16,
+    _mm256_permutexvar_epi16, _mm256_set1_epi32, _mm256_storeu_si256,
     _mm512_cmpneq_epi64_mask, _mm512_loadu_si512, _mm512_set1_epi32,
     _mm512_setr_epi32, _mm512_sllv_epi32, _mm512_storeu_si512,
     _mm512_sub_epi32, _mm512_ternarylogic_epi32,
@@ -63,28 +64,42 @@ impl Ops for Avx512 {
 
 // SAFETY: `Avx512` is made after BMI2 was detected: it is in its feature list.
 unsafe impl Groups for Avx512 {
-    /// Tests one position per 32-bit lane.
+    /// Tests one position per 16-bit lane: one permutation of the whole block
+    /// moves the word of each position into its lane.
     #[inline(always)]
     fn group_set(self, block: &[u8], probes: Probes, group: u32) -> bool {
-        let at = positions(self, block.len(), probes, group);
-        let Some(found) = words(self, block, at.word) else { return false };
-        // SAFETY: `self` proves AVX2 and AVX-512VL.
+        let Positions { at, word, wanted } =
+            positions(self, block.len(), probes, group);
+        // SAFETY: `self` proves AVX2, AVX-512BW, VL and VBMI2; unaligned loads
+        // of 32 bytes inside arrays of 64 or 32.
         let zeros = unsafe {
-            let found = _mm256_rorv_epi32(found, at.bit);
-            let one = _mm256_set1_epi32(1);
-            _mm256_mask_testn_epi32_mask(at.wanted as u8, found, one)
+            let word = _mm256_castsi128_si256(word);
+            let found = if let Ok(wide) = <&[u8; 64]>::try_from(block) {
+                let lower = _mm256_loadu_si256(wide.as_ptr().cast());
+                let upper = _mm256_loadu_si256(wide[32..].as_ptr().cast());
+                _mm256_permutex2var_epi16(lower, word, upper)
+            } else if let Ok(narrow) = <&[u8; 32]>::try_from(block) {
+                let half = _mm256_loadu_si256(narrow.as_ptr().cast());
+                _mm256_permutexvar_epi16(word, half)
+            } else {
+                return false;
+            };
+            // Rotates the bit to the end of the lane. The rotation uses four
+            // bits of the position.
+            let found = _mm256_castsi256_si128(found);
+            let found = _mm_shrdv_epi16(found, found, at);
+            _mm_mask_testn_epi16_mask(wanted as u8, found, _mm_set1_epi16(1))
         };
         zeros == 0
     }
 }
 
-/// Eight positions of a block, one per lane.
+/// Eight positions of a block, one per lane of 16 bits.
 #[derive(Clone, Copy)]
 struct Positions {
-    /// Index of the 32-bit word, in the lowest 4 bits (3 for 32-byte blocks).
-    word: __m256i,
-    /// Index of the bit inside the word, in the lowest 5 bits.
-    bit: __m256i,
+    at: __m128i,
+    /// Index of the 16-bit word.
+    word: __m128i,
     /// Mask of the lanes in use.
     wanted: u32,
 }
@@ -98,48 +113,25 @@ fn positions(
     group: u32,
 ) -> Positions {
     let [a, b] = probes.words(group);
-    // SAFETY: `proof` proves AVX2. The casts keep all bits: the intrinsics
-    // take signed words.
+    let wanted = groups::wanted(proof, probes.count, group);
+    // SAFETY: `proof` proves AVX2. The cast keeps all bits: the intrinsic
+    // takes signed words.
     unsafe {
-        let wanted = groups::wanted(proof, probes.count, group);
         let fields = _mm_set_epi64x(b as i64, a as i64);
         // Scaling by a power of two is a shorter shift of each field.
-        let (word, bit) = match (bytes, probes.bits) {
+        let (at, word) = match (bytes, probes.bits) {
             (64, 512) => {
-                let fields = _mm256_cvtepu16_epi32(fields);
-                let word = _mm256_srli_epi32::<12>(fields);
-                (word, _mm256_srli_epi32::<7>(fields))
+                (_mm_srli_epi16::<7>(fields), _mm_srli_epi16::<11>(fields))
             }
             (32, 256) => {
-                let fields = _mm256_cvtepu16_epi32(fields);
-                let word = _mm256_srli_epi32::<13>(fields);
-                (word, _mm256_srli_epi32::<8>(fields))
+                (_mm_srli_epi16::<8>(fields), _mm_srli_epi16::<12>(fields))
             }
             (_, bits) => {
-                let at = avx2::positions(a, b, bits);
-                (_mm256_srli_epi32::<5>(at), at)
+                let at = avx2::scaled(fields, bits);
+                (at, _mm_srli_epi16::<4>(at))
             }
         };
-        Positions { word, bit, wanted }
-    }
-}
-
-/// The words `which` of a block of 64 or 32 bytes.
-#[inline(always)]
-fn words(_proof: Avx512, block: &[u8], which: __m256i) -> Option<__m256i> {
-    // SAFETY: `_proof` proves AVX2 and AVX-512VL; unaligned loads of 32 bytes
-    // inside arrays of 64 or 32.
-    unsafe {
-        if let Ok(wide) = <&[u8; 64]>::try_from(block) {
-            let lower = _mm256_loadu_si256(wide.as_ptr().cast());
-            let upper = _mm256_loadu_si256(wide[32..].as_ptr().cast());
-            Some(_mm256_permutex2var_epi32(lower, which, upper))
-        } else if let Ok(narrow) = <&[u8; 32]>::try_from(block) {
-            let half = _mm256_loadu_si256(narrow.as_ptr().cast());
-            Some(_mm256_permutevar8x32_epi32(half, which))
-        } else {
-            None
-        }
+        Positions { at, word, wanted }
     }
 }
 
@@ -155,7 +147,7 @@ fn with_group(_proof: Avx512, words: __m512i, at: Positions) -> __m512i {
     unsafe {
         // Unused lanes get a position outside the block.
         let none = _mm256_set1_epi32(-1);
-        let place = _mm256_and_si256(at.bit, _mm256_set1_epi32(511));
+        let place = _mm256_cvtepu16_epi32(at.at);
         let place = _mm256_mask_mov_epi32(none, at.wanted as u8, place);
         _mm256_storeu_si256(places.as_mut_ptr().cast(), place);
     }

@@ -299,7 +299,11 @@ fn moved_apart<const BYTES: usize>(
         let bits = _mm256_add_epi32(bits, behind);
         let bit = _mm256_sllv_epi32(_mm256_srli_epi32::<31>(new), gap);
         let bits = _mm256_or_si256(bits, bit);
-        if entry.capacity >= 32 {
+        // With more than 32 entries no lane has a second bit, and the rest
+        // changes nothing. Lines with 8-bit heads have numbers of entries on
+        // both sides: a branch would be mispredicted, and in memory it waits
+        // for the block.
+        if entry.head.nibbles != 2 && entry.capacity >= 32 {
             return bits;
         }
         let gap = _mm256_add_epi32(gap, capacity);

@@ -77,7 +77,12 @@ pub(super) fn is_fast(shape: Shape) -> bool {
 pub(super) struct KernelNumber(u8);
 
 impl TinySetCore {
-    pub(super) fn new(geometry: TinySetGeometry) -> (Self, KernelNumber) {
+    /// For a filter made for `items` keys.
+    pub(super) fn new(
+        geometry: TinySetGeometry,
+        items: u64,
+    ) -> (Self, KernelNumber) {
+        let load = items / geometry.blocks.max(1);
         let mut kernel = 0;
         macro_rules! first {
             ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
@@ -85,6 +90,7 @@ impl TinySetCore {
                 kernel += 1;
                 if let Some(tables) = Block::tables(geometry.shape) {
                     let kernel = KernelNumber(kernel);
+                    let tables = tables.with_load(load);
                     return (Self { geometry, tables }, kernel);
                 }
             )*};

@@ -123,7 +123,8 @@ impl TinySet {
 
     /// Around memory that has all blocks and nothing else.
     fn owned(geometry: TinySetGeometry, envelope: Envelope) -> Self {
-        let (core, kernel) = TinySetCore::new(geometry);
+        let items = envelope.counts.design_items;
+        let (core, kernel) = TinySetCore::new(geometry, items);
         let fns = kernels::select::<_, WholeBuffer>(kernel);
         Self { core, fns, envelope, residue: true }
     }
@@ -216,7 +217,8 @@ impl<D: AsRef<[u8]>> TinySet<D> {
             TinySetGeometry::decode(header.geometry(Kind::TinySet)?)?;
         let sections = [(SectionTag::BLOCKS, geometry.payload())];
         let (envelope, _) = Envelope::view(header, data, sections)?;
-        let (core, kernel) = TinySetCore::new(geometry);
+        let items = envelope.counts.design_items;
+        let (core, kernel) = TinySetCore::new(geometry, items);
         let fns = kernels::select::<_, AfterHeader>(kernel);
         Ok(Self { core, fns, envelope, residue: true })
     }

@@ -62,7 +62,8 @@ impl Sharded {
         let envelope = envelope
             .map(|data| data.as_ref().chunks(bytes).map(shard).collect());
         let one = super::TinySetGeometry { blocks: 1, ..geometry };
-        let (one, kernel) = TinySetCore::new(one);
+        let items = envelope.counts.design_items / geometry.blocks.max(1);
+        let (one, kernel) = TinySetCore::new(one, items);
         let one = (one, kernels::select::<_, WholeBuffer>(kernel));
         Self { core, fns, one, envelope, per_shard }
     }

@@ -8,7 +8,7 @@
 //! | [`lookup_reference`](FastBlock::lookup_reference) | more than two words of slots; damaged | `lookup_wide` |
 
 use super::find::{Chains, WideChain, all_or_none, span, through};
-use super::{BlockKey, FastBlock, FormSpec, HeadSpec, top};
+use super::{BlockKey, ENTRIES, FastBlock, FormSpec, HeadSpec, top};
 use crate::arch::WithToken;
 use crate::block::Verdict;
 use crate::block::fingerprint::layout::{HeadLayout, head_bits};
@@ -239,6 +239,11 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
         // One absent key in hundreds gets here, with 4-bit heads one in
         // twenty.
         if FAST && Self::BY_TAILS && T::WIDE && equal != 0 {
+            if head == 8 && self.tables.sparse {
+                let shape = (capacity, worn);
+                let equal = (equal, from);
+                return self.compare_first(token, block, shape, equal, key);
+            }
             let least = match head {
                 8 => Self::LEAST_BYTES,
                 _ => Self::LEAST_NIBBLES,
@@ -267,6 +272,41 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             equal &= equal - 1;
         }
         Some(Verdict::Absent)
+    }
+
+    /// [`compare`](Self::compare) for sparse lines with 8-bit heads: the first
+    /// slot of `equal` in up to 16 planes. `None` if another slot has to be
+    /// compared.
+    #[inline(always)]
+    fn compare_first<T: Ops>(
+        self,
+        token: T,
+        block: &[u8; BYTES],
+        (capacity, worn): (u32, bool),
+        (equal, from): Slots,
+        key: BlockKey,
+    ) -> Option<Verdict> {
+        if capacity < Self::LEAST_SPARSE {
+            return None;
+        }
+        let slot = from.wrapping_add(equal.trailing_zeros());
+        // Not `Cut::width`: a comparison of bytes takes its operand from
+        // memory, and a miss then needs no register that must be saved first
+        // (misses: 4 %).
+        let (base, wide) = self.tables.cuts[capacity as usize % ENTRIES];
+        let is_wide = (slot as u8) < wide;
+        let planes = Planes {
+            first: Self::FIRST + capacity + slot,
+            stride: capacity,
+            count: u32::from(base).wrapping_sub(8) + u32::from(is_wide),
+        };
+        let vague = u32::from(F::ELASTIC && worn && is_wide);
+        let tail = key.fraction() << 8;
+        let differing = differing(token, block, planes, tail, vague);
+        if differing == 0 {
+            return Some(Verdict::Maybe);
+        }
+        (equal & (equal - 1) == 0).then_some(Verdict::Absent)
     }
 
     /// Looks a key up in a block with more or fewer entries than the fast
@@ -414,9 +454,20 @@ fn tail_matches<const BYTES: usize, T: Ops>(
         planes.first += most * planes.stride;
         tail <<= most;
     }
-    let mut differing = token.differing_planes(block, planes, tail);
+    differing(token, block, planes, tail, vague) == 0
+}
+
+/// [`Ops::differing_planes`] without a plane in which a 0 matches every key.
+#[inline(always)]
+fn differing<const BYTES: usize, T: Ops>(
+    token: T,
+    block: &[u8; BYTES],
+    planes: Planes,
+    tail: u64,
+    vague: u32,
+) -> u32 {
+    let differing = token.differing_planes(block, planes, tail);
     let last = planes.count.wrapping_sub(1);
     let wanted = tail.wrapping_shl(last).wrapping_shr(63) as u32 & vague;
-    differing &= !wanted.wrapping_shl(last);
-    differing == 0
+    differing & !wanted.wrapping_shl(last)
 }
