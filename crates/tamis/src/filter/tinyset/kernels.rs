@@ -83,6 +83,8 @@ impl TinySetCore {
         items: u64,
     ) -> (Self, KernelNumber) {
         let load = items / geometry.blocks.max(1);
+        let bytes = geometry.blocks.saturating_mul(64);
+        let in_cache = bytes <= L3_BYTES as u64;
         let mut kernel = 0;
         macro_rules! first {
             ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
@@ -90,7 +92,7 @@ impl TinySetCore {
                 kernel += 1;
                 if let Some(tables) = Block::tables(geometry.shape) {
                     let kernel = KernelNumber(kernel);
-                    let tables = tables.with_load(load);
+                    let tables = tables.with_load(load, in_cache);
                     return (Self { geometry, tables }, kernel);
                 }
             )*};
@@ -293,12 +295,15 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Kernel<TinySetCore>
         hashes: &[u64],
         found: &mut [bool],
     ) {
-        let view = TinySetView::<BYTES, F, H>::new(core, view);
         // A `const` block: only one of the loops is compiled.
         if const { B::WIDE && !F::SPILLS } {
+            let tables = core.tables.for_batches();
+            let core = &TinySetCore { tables, ..*core };
+            let view = TinySetView::<BYTES, F, H>::new(core, view);
             let planned = view.planned();
             pipeline::contains_batch(planned, backend, hashes, found);
         } else {
+            let view = TinySetView::<BYTES, F, H>::new(core, view);
             pipeline::contains_batch(view, backend, hashes, found);
         }
     }
