@@ -9,7 +9,9 @@
 //! * *memory*: random lines of 512 MiB;
 //! * *pages*: 8192 of those lines, each in its own page. They fit the L2
 //!   cache; their address translations do not all fit the TLB;
-//! * *cache*: 8192 adjacent lines.
+//! * *cache*: 8192 adjacent lines;
+//! * *written*: as *memory*, but each line is changed and none is prefetched:
+//!   single insertions.
 //!
 //! ```text
 //! cargo xtask bench window
@@ -60,32 +62,42 @@ mod x86 {
     /// Words read to evict the caches.
     const FLUSH: usize = 8 << 20;
 
-    type Loop = fn(&[[u64; 8]], &[u64]) -> u64;
-    /// Loops of each kind, for each count.
-    const LOOPS: [[Loop; 6]; 4] = [of::<0>(), of::<1>(), of::<2>(), of::<3>()];
+    type Loop = fn(&mut [[u64; 8]], &[u64]) -> u64;
 
-    const fn of<const KIND: u8>() -> [Loop; 6] {
+    /// Loops of each kind, for each count.
+    const fn loops<const WRITTEN: bool>() -> [[Loop; 6]; 4] {
         [
-            look_up::<KIND, { COUNTS[0] }>,
-            look_up::<KIND, { COUNTS[1] }>,
-            look_up::<KIND, { COUNTS[2] }>,
-            look_up::<KIND, { COUNTS[3] }>,
-            look_up::<KIND, { COUNTS[4] }>,
-            look_up::<KIND, { COUNTS[5] }>,
+            of::<0, WRITTEN>(),
+            of::<1, WRITTEN>(),
+            of::<2, WRITTEN>(),
+            of::<3, WRITTEN>(),
+        ]
+    }
+
+    const fn of<const KIND: u8, const WRITTEN: bool>() -> [Loop; 6] {
+        [
+            visit::<KIND, { COUNTS[0] }, WRITTEN>,
+            visit::<KIND, { COUNTS[1] }, WRITTEN>,
+            visit::<KIND, { COUNTS[2] }, WRITTEN>,
+            visit::<KIND, { COUNTS[3] }, WRITTEN>,
+            visit::<KIND, { COUNTS[4] }, WRITTEN>,
+            visit::<KIND, { COUNTS[5] }, WRITTEN>,
         ]
     }
 
     pub(super) fn main() -> Result<(), Failure> {
-        let lines: Vec<[u64; 8]> =
+        let mut lines: Vec<[u64; 8]> =
             (0..LINES as u64).map(|i| [mix(i); 8]).collect();
         let flush = vec![1u64; FLUSH];
         let anywhere = |i: u64| mix(i + (1 << 40));
         // A hash whose `index` is `mix(i) % FEW`.
         let near = |i: u64| (mix(i) % FEW) * (u64::MAX / LINES as u64 + 1);
-        let places: [(&str, Vec<u64>); 3] = [
-            ("memory", (0..KEYS).map(anywhere).collect()),
-            ("pages", (0..KEYS).map(|i| anywhere(i % FEW)).collect()),
-            ("cache", (0..KEYS).map(near).collect()),
+        let read = loops::<false>();
+        let places: [(&str, [[Loop; 6]; 4], Vec<u64>); 4] = [
+            ("memory", read, (0..KEYS).map(anywhere).collect()),
+            ("pages", read, (0..KEYS).map(|i| anywhere(i % FEW)).collect()),
+            ("cache", read, (0..KEYS).map(near).collect()),
+            ("written", loops::<true>(), (0..KEYS).map(anywhere).collect()),
         ];
         let counts = COUNTS.map(|count| format!(" {count} |")).concat();
         print(&format!(
@@ -93,18 +105,18 @@ mod x86 {
              | lines in | registers written |{counts}\n|---|---|{}\n",
             "---|".repeat(COUNTS.len())
         ))?;
-        for (place, hashes) in &places {
+        for (place, loops, hashes) in &places {
             let expected = hashes
                 .iter()
                 .fold(0, |sum, &hash| sum ^ mix(index(hash) as u64));
             let mut best = [[f64::INFINITY; COUNTS.len()]; KINDS.len()];
             for _ in 0..ROUNDS {
-                for (best, loops) in best.iter_mut().zip(LOOPS) {
+                for (best, loops) in best.iter_mut().zip(loops) {
                     for (best, act) in best.iter_mut().zip(loops) {
-                        if *place == "memory" {
+                        if matches!(*place, "memory" | "written") {
                             black_box(flush.iter().sum::<u64>());
                         }
-                        let (ns, sum) = timed(|| act(&lines, hashes));
+                        let (ns, sum) = timed(|| act(&mut lines, hashes));
                         if sum != expected {
                             return Err("a line was not read".into());
                         }
@@ -121,24 +133,31 @@ mod x86 {
     }
 
     #[inline(never)]
-    fn look_up<const KIND: u8, const COUNT: usize>(
-        lines: &[[u64; 8]],
+    fn visit<const KIND: u8, const COUNT: usize, const WRITTEN: bool>(
+        lines: &mut [[u64; 8]],
         hashes: &[u64],
     ) -> u64 {
+        let start = lines.as_ptr();
         let prefetch = |hash: u64| {
-            let line = lines.as_ptr().wrapping_add(index(hash));
+            let line = start.wrapping_add(index(hash));
             // SAFETY: PREFETCHh is a hint: it reads no value and raises no
             // fault whatever the address; SSE is part of the baseline.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
         };
-        hashes.iter().take(AHEAD).for_each(|&hash| prefetch(hash));
+        if !WRITTEN {
+            hashes.iter().take(AHEAD).for_each(|&hash| prefetch(hash));
+        }
         let mut sum = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD) {
+            if let (false, Some(&later)) = (WRITTEN, hashes.get(i + AHEAD)) {
                 prefetch(later);
             }
             work::<KIND, COUNT>();
-            sum ^= lines[index(hash)][0];
+            let line = &mut lines[index(hash)];
+            sum ^= line[0];
+            if WRITTEN {
+                line[1] ^= hash;
+            }
         }
         sum
     }

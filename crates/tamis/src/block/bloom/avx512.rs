@@ -1,13 +1,14 @@
-//! Eight positions at once with AVX-512, in lanes of 32 bits.
+//! Eight positions at once with AVX-512.
 //!
-//! One permutation of the whole block moves the word of each position into
-//! its lane, one rotation moves the bit to the end of the lane. Both ignore
-//! the bits of a position that they do not need, so positions are shifted and
-//! not masked.
+//! A lookup has one position per lane of 16 bits: one permutation of the whole
+//! block moves the word of each position into its lane, one rotation moves the
+//! bit to the end of the lane. Both ignore the bits of a position that they do
+//! not need, so positions are shifted and not masked. Single lookups take 0.94
+//! to 0.96 of the time with AVX2 in the L2 cache.
 //!
-//! Lookups use 256-bit registers although a block fits one of 512 bits: three
-//! execution ports take 256-bit operations, two take 512-bit ones, and one of
-//! these two also executes the multiplications.
+//! Lookups use registers of 128 and 256 bits although a block fits one of 512:
+//! three execution ports take 256-bit operations, two take 512-bit ones, and
+//! one of these two also executes the multiplications.
 #![expect(unsafe_code, reason = "vector intrinsics")]
 #![expect(clippy::incompatible_msrv, reason = "compiled from 1.89 on")]
 

@@ -33,7 +33,8 @@
 //! 2. With [`Reversed`] heads the capacity is computed only after an equal
 //!    head, and the chain is searched in the first 64 slots, then in 64 slots
 //!    from slot 16 on.
-//! 3. With `Ops::WIDE` all slots are compared at once by `match_tails`.
+//! 3. With `Ops::WIDE` all slots are compared at once by `match_tails`, except
+//!    in filters with few entries a block (`SPARSE`).
 //!
 //! # Specialisations
 //!
@@ -80,9 +81,9 @@ const ENTRIES: usize = 128;
 /// The largest R.
 const LONGEST: usize = Block::REMAINDER_BITS as usize;
 
-/// Mean number of entries below which blocks are sparse: a line is cut for 8
-/// planes from 26 entries on, and at a mean of 30 (0.01 %) every fifth hit
-/// finds fewer.
+/// Mean number of entries below which blocks are sparse. Tails behind 8-bit
+/// heads have at most 8 planes from 27 entries a line on; at a mean of 30
+/// (0.01 %) every fifth hit finds fewer.
 const SPARSE: u64 = 35;
 
 /// A block of `BYTES` bytes with `BYTES` chains.
