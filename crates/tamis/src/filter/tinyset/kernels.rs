@@ -83,7 +83,8 @@ impl TinySetCore {
         items: u64,
     ) -> (Self, KernelNumber) {
         let load = items / geometry.blocks.max(1);
-        let bytes = geometry.blocks.saturating_mul(64);
+        let bytes = geometry.shape.bytes() as u64;
+        let bytes = geometry.blocks.saturating_mul(bytes);
         let in_cache = bytes <= L3_BYTES as u64;
         let mut kernel = 0;
         macro_rules! first {
