@@ -74,7 +74,9 @@ where
     D: AsRef<[u8]>,
     M: BlockSource<D>,
 {
-    const WIDE: bool = has_vectors::<L>();
+    // Blocks of half a line and more than two groups are rare: AVX2 saves half
+    // of the code.
+    const WIDE: bool = has_vectors::<L>() && BYTES == 64 && GROUPS != ANY;
 
     #[inline(always)]
     fn contains<B: Backend>(

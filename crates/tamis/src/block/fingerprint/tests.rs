@@ -83,7 +83,8 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Fast
         let verdict = fast.lookup(Scalar, block, key);
         // The load that tables are made for changes no answer.
         for load in [0, 64] {
-            let tables = self.tables.with_load(load, true);
+            let mut tables = self.tables;
+            tables.set_load(load, true);
             let fast = FastBlock::<BYTES, F, H>::new(&tables);
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if let Some(avx2) = crate::arch::Avx2::new() {

@@ -77,15 +77,17 @@ pub(super) fn is_fast(shape: Shape) -> bool {
 pub(super) struct KernelNumber(u8);
 
 impl TinySetCore {
+    fn set_load(&mut self, items: u64, block_bytes: u64) {
+        let blocks = self.geometry.blocks;
+        let in_cache = blocks <= L3_BYTES as u64 / block_bytes;
+        self.tables.set_load(items / blocks.max(1), in_cache);
+    }
+
     /// For a filter made for `items` keys.
     pub(super) fn new(
         geometry: TinySetGeometry,
         items: u64,
     ) -> (Self, KernelNumber) {
-        let load = items / geometry.blocks.max(1);
-        let bytes = geometry.shape.bytes() as u64;
-        let bytes = geometry.blocks.saturating_mul(bytes);
-        let in_cache = bytes <= L3_BYTES as u64;
         let mut kernel = 0;
         macro_rules! first {
             ($(($bytes:literal, $form:ident, $heads:ident))*) => {$(
@@ -93,8 +95,9 @@ impl TinySetCore {
                 kernel += 1;
                 if let Some(tables) = Block::tables(geometry.shape) {
                     let kernel = KernelNumber(kernel);
-                    let tables = tables.with_load(load, in_cache);
-                    return (Self { geometry, tables }, kernel);
+                    let mut core = Self { geometry, tables };
+                    core.set_load(items, $bytes);
+                    return (core, kernel);
                 }
             )*};
         }
