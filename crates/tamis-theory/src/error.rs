@@ -1,5 +1,6 @@
 //! The error type of the crate, and its messages.
 
+use core::f64::consts::LN_10;
 use core::fmt::{self, Write as _};
 
 /// The reason why a function of this crate returns no result.
@@ -278,29 +279,79 @@ impl fmt::Display for Range {
     }
 }
 
-/// A number with its exponent where digits would be counted otherwise:
-/// 1e-300 instead of 300 zeros.
+/// A number of at most nine significant digits, with its exponent where zeros
+/// would be counted otherwise: 1e-300 instead of 300 zeros.
+///
+/// By integers: the formatting of floats in `core` would be 20 kB of every
+/// program that prints an error.
 struct Number(f64);
+
+/// Significant digits of a [`Number`].
+const DIGITS: i32 = 9;
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.0;
+        let value = self.0.abs();
+        if value.is_nan() {
+            return f.write_str("NaN");
+        }
+        // Not for -0, the sum of no numbers.
+        if self.0 < 0.0 {
+            f.write_char('-')?;
+        }
         if value == 0.0 {
-            // Also -0, the sum of no numbers.
-            write!(f, "0")
-        } else if value.is_infinite() {
-            let sign = if value < 0.0 { "-" } else { "" };
-            write!(f, "{sign}infinity")
-        } else if value.is_nan() || (1e-3..1e7).contains(&value.abs()) {
-            write!(f, "{value}")
+            return f.write_str("0");
+        }
+        if value.is_infinite() {
+            return f.write_str("infinity");
+        }
+        let (mut digits, exponent) = decimal(value);
+        // Digits behind the first.
+        let mut fraction = DIGITS - 1;
+        while digits % 10 == 0 {
+            digits /= 10;
+            fraction -= 1;
+        }
+        let is_short = (-3..7).contains(&exponent);
+        let places = if is_short { fraction - exponent } else { fraction };
+        match u32::try_from(places) {
+            Err(_) | Ok(0) => {
+                write!(f, "{}", digits * 10u64.pow(places.unsigned_abs()))?;
+            }
+            Ok(places) => {
+                let unit = 10u64.pow(places);
+                let (whole, rest) = (digits / unit, digits % unit);
+                write!(f, "{whole}.{rest:0width$}", width = places as usize)?;
+            }
+        }
+        if is_short { Ok(()) } else { write!(f, "e{exponent}") }
+    }
+}
+
+/// `digits` of [`DIGITS`] digits and an exponent, so that a positive `value`
+/// is about `digits / 10^(DIGITS - 1) * 10^exponent`.
+fn decimal(value: f64) -> (u64, i32) {
+    let mut exponent = libm::floor(libm::log(value) / LN_10) as i32;
+    loop {
+        let shift = DIGITS - 1 - exponent;
+        // In two steps: 10^shift may be infinite.
+        let half = libm::pow(10.0, f64::from(shift / 2));
+        let rest = libm::pow(10.0, f64::from(shift - shift / 2));
+        let digits = libm::round(value * half * rest) as u64;
+        // The logarithm may be wrong by one where it is near an integer.
+        if digits < 10u64.pow(DIGITS as u32 - 1) {
+            exponent -= 1;
+        } else if digits >= 10u64.pow(DIGITS as u32) {
+            exponent += 1;
         } else {
-            write!(f, "{value:e}")
+            return (digits, exponent);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
     use alloc::string::ToString as _;
 
     use super::*;
@@ -320,8 +371,33 @@ mod tests {
             (f64::INFINITY, "infinity"),
             (-f64::INFINITY, "-infinity"),
             (f64::NAN, "NaN"),
+            (0.1 + 0.2, "0.3"),
+            (1.0 / 3.0, "0.333333333"),
+            (1.0 / 512.0, "0.001953125"),
+            (0.000_123_4, "1.234e-4"),
+            (9_999_999.5, "9999999.5"),
+            (0.999_999_999_9, "1"),
+            (f64::MIN_POSITIVE, "2.22507386e-308"),
+            (f64::from_bits(1), "4.94065646e-324"),
+            (f64::MAX, "1.79769313e308"),
         ] {
             assert_eq!(Number(value).to_string(), text);
+        }
+    }
+
+    /// Where nine digits are exact, the formatting of floats in `core` writes
+    /// the same.
+    #[test]
+    fn few_digits_are_exact() {
+        for digits in [1u32, 7, 25, 123, 9_999, 65_536, 123_456_789] {
+            for exponent in -300..=300 {
+                let value: f64 = format!("{digits}e{exponent}").parse().unwrap();
+                let plain = match (1e-3..1e7).contains(&value) {
+                    true => format!("{value}"),
+                    false => format!("{value:e}"),
+                };
+                assert_eq!(Number(value).to_string(), plain);
+            }
         }
     }
 

@@ -13,7 +13,9 @@ use core::fmt;
 /// let error = Blocked::from_bytes(b"not a filter".as_slice()).unwrap_err();
 /// assert!(matches!(error, Error::NotTamis { .. }));
 /// ```
-#[derive(Debug)]
+///
+/// `Debug` writes the message as well: a program whose `main` returns the
+/// error ends with it, and needs no other texts.
 #[non_exhaustive]
 pub enum Error {
     /// An argument is outside its range. Correct it and call again.
@@ -267,9 +269,9 @@ impl fmt::Display for Error {
             #[cfg(feature = "std")]
             Self::Busy { holder, waited } => write!(
                 f,
-                "{holder} is using the file (waited {} s); nothing was \
+                "{holder} is using the file (waited {} ms); nothing was \
                  changed",
-                waited.as_secs_f64()
+                waited.as_millis()
             ),
             #[cfg(feature = "std")]
             Self::Replaced => f.write_str(
@@ -291,6 +293,12 @@ impl fmt::Display for Error {
             #[cfg(feature = "std")]
             Self::Io(error) => fmt::Display::fmt(error, f),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
