@@ -391,7 +391,8 @@ mod tests {
     fn few_digits_are_exact() {
         for digits in [1u32, 7, 25, 123, 9_999, 65_536, 123_456_789] {
             for exponent in -300..=300 {
-                let value: f64 = format!("{digits}e{exponent}").parse().unwrap();
+                let value: f64 =
+                    format!("{digits}e{exponent}").parse().unwrap();
                 let plain = match (1e-3..1e7).contains(&value) {
                     true => format!("{value}"),
                     false => format!("{value:e}"),

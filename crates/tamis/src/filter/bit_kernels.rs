@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::bit_filter::{BitFilter, Layout, by_size};
 use super::envelope::Envelope;
-use crate::arch::{Hint, L2, opaque};
+use crate::arch::{Hint, L2, WithToken, opaque};
 use crate::block::Verdict;
 use crate::block::bloom::{ANY, BlockProbe};
 use crate::dispatch::pipeline::{
@@ -198,7 +198,10 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32>
     fn set<B: Backend>(&mut self, backend: B, hash: u64, part: u32) -> bool {
         let (block, probe) = self.layout.part::<BYTES>(hash, part);
         let block = &mut self.blocks[(block - self.first) as usize];
-        probe.set_missing::<_, GROUPS>(backend, block)
+        match const { B::IS_COMPACT } {
+            true => backend.call_outlined(SetMissing { probe, block }),
+            false => probe.set_missing::<_, GROUPS>(backend, block),
+        }
     }
 
     /// Sets the bits of a key, all of whose blocks are in the range. Returns
@@ -216,6 +219,22 @@ impl<L: Layout, const BYTES: usize, const GROUPS: u32>
             new |= self.set(backend, hash, part);
         }
         new
+    }
+}
+
+/// Sets the bits of a part, out of line: with
+/// [`IS_COMPACT`](crate::arch::Token) one function for every kind of filter.
+struct SetMissing<'a, P> {
+    probe: P,
+    block: &'a mut [u8],
+}
+
+impl<B: Backend, P: BlockProbe> WithToken<B> for SetMissing<'_, P> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, backend: B) -> bool {
+        self.probe.set_missing::<_, ANY>(backend, self.block)
     }
 }
 

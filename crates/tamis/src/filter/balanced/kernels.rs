@@ -285,7 +285,7 @@ pub(super) fn select<D: AsRef<[u8]>>(
         ($bytes:literal, $tracked:literal) => {{
             #[inline(never)]
             fn core_fns() -> &'static CoreFns<Engine> {
-                CoreFns::of::<Walk<$bytes, $tracked>, Walk<$bytes, false>>()
+                CoreFns::of::<Walk<$bytes, $tracked>, Fill>()
             }
             KernelFns::new::<Walk<$bytes, $tracked>>(core_fns())
         }};
@@ -352,7 +352,10 @@ impl<const BYTES: usize, const TRACKED: bool> Kernel<Engine>
     }
 }
 
-impl<const BYTES: usize> Insertion<Engine> for Walk<BYTES, false> {
+/// Insertions, for blocks of every size.
+struct Fill;
+
+impl Insertion<Engine> for Fill {
     const WIDE: bool = true;
 
     #[inline(always)]
@@ -451,9 +454,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> MultiProbe
     const IS_SINGLE: bool = false;
 
     type First = InBatch<'a, BYTES, TRACKED, true>;
-    /// Not specialised: a fifth of the keys get here, for two instructions
-    /// more each.
-    type Next = InBatch<'a, BYTES, false, false>;
+    type Next = InBatch<'a, BYTES, TRACKED, false>;
 
     #[inline(always)]
     fn bytes(&self) -> usize {
@@ -467,10 +468,7 @@ impl<'a, const BYTES: usize, const TRACKED: bool> MultiProbe
 
     #[inline(always)]
     fn next(&self, choice: u32) -> Self::Next {
-        let Self { engine, blocks, list } = *self;
-        WalkView::<BYTES, false>::new(engine, blocks, list)
-            .choice(choice)
-            .in_batch()
+        self.choice(choice).in_batch()
     }
 }
 

@@ -316,7 +316,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
         let index = Self::index(block);
         if index == 0 {
             let cut = self.cut(1);
-            return Self::insert_first(block, cut, chain, fraction);
+            return insert_first(block, Self::FLAGS, cut, chain, fraction);
         }
         let key = Self::key(chain, fraction);
         // A chain of `STUCK` entries can have a stuck group: it is decoded. An
@@ -380,7 +380,7 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
         let place = NewPlace { start, present, fraction };
         if capacity == self.tables.byte_heads + 1 {
             let cut = self.cut(capacity);
-            Self::heads_to_nibbles(block, index, cut, place);
+            heads_to_nibbles(block, Self::FLAGS, index, cut, place);
             return outcome;
         }
         // `capacity < ENTRIES`: `most` and `is_headless` bound it.
@@ -409,68 +409,73 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> FastBlock<'_, BYTES, F, H> {
             && self.tables.most == Self::NIBBLE_HEADS
             && (Self::NIBBLE_HEADS + 2..=most).contains(&capacity)
     }
+}
 
-    /// Stores a key in a block without chains, if it is empty and not
-    /// saturated or all spilled.
-    #[inline(never)]
-    fn insert_first(
-        block: &mut [u8; BYTES],
-        cut: Cut,
-        chain: u32,
-        fraction: u64,
-    ) -> InsertOutcome {
-        if block[BYTES / 8] != 0 {
-            return InsertOutcome::NeedsDecoding;
-        }
-        let mut row = BitWriter::new();
-        row.put(1 << chain, BYTES as u32);
-        row.put(0, Self::FLAGS);
-        row.put(1, 1);
-        let tail = reversed(fraction << cut.head);
-        row.put(u64::from(tail), cut.base - cut.head);
-        row.at = BYTES as u32 * 8 - cut.head;
-        row.put(top(fraction, cut.head).into(), cut.head);
-        row.write(block);
-        InsertOutcome::New
+/// Stores a key in a block without chains, if it is empty and not
+/// saturated or all spilled.
+///
+/// This and [`heads_to_nibbles`] are compiled once per block size, not once
+/// per kernel.
+#[inline(never)]
+fn insert_first<const BYTES: usize>(
+    block: &mut [u8; BYTES],
+    flags: u32,
+    cut: Cut,
+    chain: u32,
+    fraction: u64,
+) -> InsertOutcome {
+    if block[BYTES / 8] != 0 {
+        return InsertOutcome::NeedsDecoding;
     }
+    let mut row = BitWriter::new();
+    row.put(1 << chain, BYTES as u32);
+    row.put(0, flags);
+    row.put(1, 1);
+    let tail = reversed(fraction << cut.head);
+    row.put(u64::from(tail), cut.base - cut.head);
+    row.at = BYTES as u32 * 8 - cut.head;
+    row.put(top(fraction, cut.head).into(), cut.head);
+    row.write(block);
+    InsertOutcome::New
+}
 
-    /// Adds the entry with which 8-bit heads no longer fit: their low nibbles
-    /// become planes.
-    #[cold]
-    #[inline(never)]
-    fn heads_to_nibbles(
-        block: &mut [u8; BYTES],
-        index: u64,
-        cut: Cut,
-        place: NewPlace,
-    ) {
-        let NewPlace { start, present, fraction } = place;
-        let (start, old) = (start as usize, cut.capacity as usize - 1);
-        let mut heads = [0; LINE];
-        let (before, behind) = block[BYTES - old..].split_at(start);
-        heads[..start].copy_from_slice(before);
-        heads[start] = top(fraction, 8);
-        heads[start + 1..][..behind.len()].copy_from_slice(behind);
+/// Adds the entry with which 8-bit heads no longer fit: their low nibbles
+/// become planes.
+#[cold]
+#[inline(never)]
+fn heads_to_nibbles<const BYTES: usize>(
+    block: &mut [u8; BYTES],
+    flags: u32,
+    index: u64,
+    cut: Cut,
+    place: NewPlace,
+) {
+    let NewPlace { start, present, fraction } = place;
+    let (start, old) = (start as usize, cut.capacity as usize - 1);
+    let mut heads = [0; LINE];
+    let (before, behind) = block[BYTES - old..].split_at(start);
+    heads[..start].copy_from_slice(before);
+    heads[start] = top(fraction, 8);
+    heads[start + 1..][..behind.len()].copy_from_slice(behind);
 
-        let mut row = BitWriter::new();
-        row.put(index, BYTES as u32);
-        row.put(0, Self::FLAGS);
-        // Fewer than 64 slots, as in all planes here.
-        let last = bits_at(block, Self::FIRST);
-        let below = (1 << start) - 1;
-        let last =
-            last & below | (last & !below) << 1 | u64::from(!present) << start;
-        row.put(last, cut.capacity);
-        for bit in cut.head..8 {
-            let all = bit < cut.base;
-            let bits = if all { cut.capacity } else { cut.wide };
-            row.put(plane(&heads, 7 - bit), bits);
-        }
-        for &head in &heads[..=old] {
-            row.put(u64::from(head >> 4), 4);
-        }
-        row.write(block);
+    let mut row = BitWriter::new();
+    row.put(index, BYTES as u32);
+    row.put(0, flags);
+    // Fewer than 64 slots, as in all planes here.
+    let last = bits_at(block, BYTES as u32 + flags);
+    let below = (1 << start) - 1;
+    let last =
+        last & below | (last & !below) << 1 | u64::from(!present) << start;
+    row.put(last, cut.capacity);
+    for bit in cut.head..8 {
+        let all = bit < cut.base;
+        let bits = if all { cut.capacity } else { cut.wide };
+        row.put(plane(&heads, 7 - bit), bits);
     }
+    for &head in &heads[..=old] {
+        row.put(u64::from(head >> 4), 4);
+    }
+    row.write(block);
 }
 
 /// Bit `bit` of every byte.
