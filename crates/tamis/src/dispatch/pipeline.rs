@@ -307,9 +307,6 @@ where
     #[inline(always)]
     fn run(self, backend: B) {
         let Self { probe, hashes, found, mut undecided, .. } = self;
-        if P::BRANCHES {
-            found.fill(false);
-        }
         let (whole, rest) = hashes.split_at(hashes.len() / ROW * ROW);
         let whole: &[[u64; ROW]] = bytemuck::cast_slice(whole);
         // The last row of a batch of few rows.
@@ -337,6 +334,7 @@ where
             let (here, next) = here_and_next(&mut plans, at);
             at = if at == RING - 1 { 0 } else { at + 1 };
             probe.plan_row(later, next);
+            clear::<P>(found);
             for (lane, found) in found.iter_mut().enumerate() {
                 probe.prefetch::<H>(later[lane], next, lane);
                 let verdict = probe.test(backend, row[lane], here, lane);
@@ -367,6 +365,7 @@ impl<B: Backend, P: Probe, U: Collect> WithToken<B> for Last<'_, P, U> {
     #[inline(always)]
     fn run(self, backend: B) {
         let Self { probe, hashes, found, mut undecided } = self;
+        clear::<P>(found);
         for (hashes, found) in hashes.chunks(ROW).zip(found.chunks_mut(ROW)) {
             for (&hash, found) in hashes.iter().zip(found) {
                 let verdict = probe.test_one(backend, hash);
@@ -376,6 +375,14 @@ impl<B: Backend, P: Probe, U: Collect> WithToken<B> for Last<'_, P, U> {
             undecided.row(hashes.len());
         }
         undecided.finish();
+    }
+}
+
+/// Clears the answers of a row, one store, where [`record`] expects it.
+#[inline(always)]
+fn clear<P: Probe>(found: &mut [bool]) {
+    if P::BRANCHES {
+        found.fill(false);
     }
 }
 
