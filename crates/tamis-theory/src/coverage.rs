@@ -53,6 +53,7 @@ impl Coverage {
     }
 
     /// E[(X/bits)^k] after the throws so far; `distinct` has the same k.
+    #[inline(never)]
     pub(crate) fn moment(&self, distinct: &Distinct) -> f64 {
         // Rounding may put the sum above 1.
         dot(&distinct.chance[..=distinct.probes], &self.covered).min(1.0)

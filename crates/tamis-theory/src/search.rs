@@ -167,7 +167,9 @@ fn falling(
         } else {
             a + (b - a) * error_a / (error_a - error_b)
         };
-        let x = x.clamp(a + 0.4 * ENOUGH, b - 0.4 * ENOUGH);
+        // Not `clamp`: its panic formats floats, 15 kB of every program that
+        // builds a filter.
+        let x = x.max(a + 0.4 * ENOUGH).min(b - 0.4 * ENOUGH);
         let here = at(libm::exp(x));
         if here.fpr <= target {
             if moved == 1 {

@@ -269,9 +269,10 @@ impl fmt::Display for Error {
             #[cfg(feature = "std")]
             Self::Busy { holder, waited } => write!(
                 f,
-                "{holder} is using the file (waited {} ms); nothing was \
+                "{holder} is using the file (waited {}.{:03} s); nothing was \
                  changed",
-                waited.as_millis()
+                waited.as_secs(),
+                waited.subsec_millis()
             ),
             #[cfg(feature = "std")]
             Self::Replaced => f.write_str(

@@ -559,6 +559,8 @@ impl<const BYTES: usize, F: FormSpec, H: HeadSpec> Probe
 {
     type Plans = PlannedRow;
 
+    const PLANS_ROWS: bool = true;
+
     #[inline(always)]
     fn plan_row(&self, hashes: &[u64; ROW], row: &mut PlannedRow) {
         if self.small_count == 0 {
