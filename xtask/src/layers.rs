@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 8] = [
     &["filter", "table"],
     &["dispatch", "overflow", "parallel", "placement_design", "summary"],
     &["block"],
-    &["arch", "format", "memory", "placement", "search", "stats"],
+    &["arch", "format", "memory", "placement", "search"],
     &["key"],
     &["named"],
     &["error"],

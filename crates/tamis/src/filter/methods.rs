@@ -610,7 +610,8 @@ macro_rules! filter_mut_methods {
                 &mut self,
                 key: &K,
             ) -> bool {
-                $crate::FilterMut::insert(self, key)
+                let hash = self.hasher().hash(key);
+                $crate::FilterMut::insert_hash(self, hash)
             }
 
             /// [`insert`](Self::insert) by hash; see
