@@ -18,6 +18,7 @@ mod run;
 mod sanitize;
 mod size;
 mod source;
+mod thread_sanitizer;
 mod tools;
 
 use std::path::Path;
@@ -66,7 +67,7 @@ cargo xtask VERB
   layers check that modules of the library use only those in lower layers
   mutants [FILES]  change the code of some files and see that a test fails
   sanitize [SECONDS] fuzz targets under AddressSanitizer (default 30 s each),
-         AVX2 paths under valgrind
+         tests with threads under ThreadSanitizer, AVX2 paths under valgrind
   size   bytes of machine code, lines of source, public items, the cost of
          the library as a dependency
   prose  [--list [HABIT]] count unclear wording in comments and documents
@@ -138,11 +139,11 @@ fn test() -> Result {
     Cargo::new(&format!("clippy {all} --all-targets -- -D warnings")).run()?;
     step("tests");
     Cargo::new(&format!("test {all}")).run()?;
-    step("fuzz targets compile");
-    Cargo::new(
-        "check --quiet --manifest-path fuzz/Cargo.toml --target-dir target",
-    )
-    .run()?;
+    step("fuzz targets compile, and pass their seeds");
+    let manifest = "--manifest-path fuzz/Cargo.toml --target-dir target";
+    Cargo::new(&format!("check --quiet {manifest}")).run()?;
+    Cargo::new(&format!("test --quiet {manifest} --no-default-features"))
+        .run()?;
     step("documentation");
     Cargo::new("doc --workspace --no-deps")
         .env("RUSTDOCFLAGS", "-D warnings")

@@ -3,26 +3,37 @@
 use std::process::Command;
 
 use crate::run::{Cargo, Result, root, step};
-use crate::tools;
+use crate::{thread_sanitizer, tools};
 
-const FUZZ_TARGETS: [&str; 7] = [
-    "bytes fuzz/corpus/bytes crates/tamis/tests/golden/v1",
-    "sealed",
-    "operations",
-    "balanced",
-    "tinyset",
-    "multilevel",
-    "store",
+/// Each target, with the longest input.
+const FUZZ_TARGETS: [(&str, u32); 8] = [
+    ("header", 512),
+    ("bytes", 2048),
+    ("sealed", 256),
+    ("operations", 512),
+    ("balanced", 512),
+    ("tinyset", 1024),
+    ("multilevel", 512),
+    ("store", 512),
 ];
 
-/// Runs every fuzz target, with cargo-fuzz's option for the sanitizer.
+/// Files of the format, inputs of the targets that read files.
+const GOLDEN: &str = "crates/tamis/tests/golden/v1";
+
+/// Runs every fuzz target, with cargo-fuzz's option for the sanitizer. New
+/// inputs go to `fuzz/corpus`, which is not committed.
 pub(crate) fn fuzz(sanitizer: &str, seconds: &str) -> Result {
-    let corpus = root().join("fuzz/corpus/bytes");
-    std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
-    for target in FUZZ_TARGETS {
+    for (target, longest) in FUZZ_TARGETS {
         step(&format!("fuzzing {target}"));
+        let corpus = root().join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
+        let golden = match target {
+            "header" | "bytes" => GOLDEN,
+            _ => "",
+        };
         let words = format!(
-            "fuzz run {sanitizer} {target} -- -max_len=4096 \
+            "fuzz run {sanitizer} {target} fuzz/corpus/{target} \
+             fuzz/seeds/{target} {golden} -- -max_len={longest} \
              -print_final_stats=1 -max_total_time={seconds}"
         );
         let fuzz = tools::cargo("cargo-fuzz", "0.13.2", &words)?;
@@ -32,13 +43,10 @@ pub(crate) fn fuzz(sanitizer: &str, seconds: &str) -> Result {
     Ok(())
 }
 
-/// Runs each fuzz target under AddressSanitizer, and the AVX2 paths under
-/// valgrind.
-///
-/// Not ThreadSanitizer: without an instrumented standard library it does not
-/// see the locks and the ends of scoped threads, and reports each use of them.
-/// `cargo xtask loom` checks the lock-free code.
+/// Runs each fuzz target under AddressSanitizer, the tests with threads under
+/// ThreadSanitizer, and the AVX2 paths under valgrind.
 pub(crate) fn sanitize(seconds: &str) -> Result {
+    thread_sanitizer::threads()?;
     fuzz("-s address", seconds)?;
     valgrind()
 }

@@ -862,3 +862,32 @@ fn insertions_into_undecodable_blocks_are_found() {
         assert_eq!(refused, 50, "{name}");
     }
 }
+
+/// Two hot keys that become one group when shorter fingerprints no longer
+/// divide them. A fold that stored fewer copies had wider slots than the
+/// copies have bits.
+#[test]
+fn folds_keep_hot_keys_that_share_a_short_fingerprint() {
+    let builder = TinySet::builder().items(60).fpr(0.01).repeats();
+    let mut filter = builder.build().unwrap();
+    assert_eq!(filter.block_count(), 2);
+    // Of the left block: they share 10 bits of the fingerprint.
+    let hot = [u64::MAX >> 1, u64::MAX >> 1 ^ 1 << 52];
+    let others = (1..17).map(|chain| chain << 10);
+    for &hash in &hot {
+        for _ in 0..16 {
+            filter.insert_hash(hash);
+        }
+    }
+    for hash in others.clone() {
+        filter.insert_hash(hash);
+    }
+    let folded = filter.halved().unwrap();
+    for hash in hot.into_iter().chain(others) {
+        assert!(filter.contains_hash(hash), "{hash:#x}");
+        assert!(folded.contains_hash(hash), "lost {hash:#x}");
+    }
+    let copies = |filter: &TinySet, hash| filter.count_hash(hash);
+    assert_eq!(copies(&filter, hot[0]), None);
+    assert_eq!(copies(&folded, hot[0]), None);
+}

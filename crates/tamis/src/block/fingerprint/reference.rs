@@ -501,12 +501,15 @@ impl Contents {
         group.is_group_in(&self.entries)
     }
 
-    /// Cuts the entries of stuck groups to the bits in which they agree, and
-    /// keeps [`STUCK`] of each group. Other widths cannot divide it then.
+    /// Cuts the entries of stuck groups to the bits in which they agree: other
+    /// widths cannot divide the groups then. Keeps [`STUCK`] of each group in
+    /// elastic blocks. Other blocks keep all, because they are cut for the
+    /// number of their entries: fewer entries would lack bits of wider slots.
     fn hold_groups(&mut self, shape: &Shape) {
         if !self.has_long_chain() {
             return;
         }
+        let drops = shape.form == Form::Elastic;
         let base = shape.cut(self.capacity).base;
         let mut held = Vec::new();
         for chain in self.chains() {
@@ -515,7 +518,7 @@ impl Contents {
                 let group = entry.cut(base);
                 match group.is_group_in(chain) {
                     false => held.push(entry),
-                    true if group.is_group_in(&held[first..]) => {}
+                    true if drops && group.is_group_in(&held[first..]) => {}
                     true => held.push(group),
                 }
             }
