@@ -6,6 +6,10 @@ use tamis::{AnyFilter, Error, Header, Result, inspect::Inspector};
 
 use crate::seal::{self, Correct, MAGIC};
 
+/// Longest image that is merged: the entries of two full blocks are compared
+/// pairwise.
+const LONGEST_MERGED: usize = 1024;
+
 /// Tries the input unchanged, and with corrected checksums.
 pub fn run(input: &[u8]) {
     let _ = survive(input);
@@ -79,8 +83,10 @@ fn survive(bytes: &[u8]) -> Result<()> {
         assert!(owned.contains_hash(hash));
     }
     owned.insert_hash_batch(&hashes);
-    owned.merge_from(&view)?;
-    owned.merge_from(&again)?;
+    if bytes.len() <= LONGEST_MERGED {
+        owned.merge_from(&view)?;
+        owned.merge_from(&again)?;
+    }
     for &hash in &hashes {
         assert!(owned.contains_hash(hash), "lost {hash:#x}");
     }
