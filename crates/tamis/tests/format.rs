@@ -645,6 +645,49 @@ fn resealed_headers_cannot_lie() {
     assert!(u64_at(24, 1).is_err());
 }
 
+/// A geometry with a field that its kind does not have.
+#[test]
+fn longer_geometries_are_refused() {
+    for name in [
+        "blocked-xxh3-512.tamis",
+        "tinyset-xxh3-512.tamis",
+        "balanced-xxh3-512.tamis",
+    ] {
+        let bytes = std::fs::read(golden_path(name)).unwrap();
+        let half = |at: usize| {
+            usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+        };
+        let (header, found, sections) = (half(64), half(66), half(68));
+        let table = 72 + found..72 + found + 32 * sections;
+        for more in [0, 8] {
+            let mut out = bytes[..72 + found].to_vec();
+            out.resize(72 + found + more, 0);
+            out.extend_from_slice(&bytes[table.clone()]);
+            let longer = (out.len() + 8).next_multiple_of(64);
+            out.resize(longer, 0);
+            out.extend_from_slice(&bytes[header..]);
+            let moved = (longer - header) as u64;
+            for i in 0..sections {
+                let at = 72 + found + more + 32 * i + 8;
+                let offset = u64_at(&out, at) + moved;
+                out[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+            }
+            let len = out.len() as u64;
+            out[32..40].copy_from_slice(&len.to_le_bytes());
+            out[64..66].copy_from_slice(&(longer as u16).to_le_bytes());
+            let length = (found + more) as u16;
+            out[66..68].copy_from_slice(&length.to_le_bytes());
+            seal(&mut out);
+            let opened = AnyFilter::from_bytes(&out[..]).map(|f| f.len());
+            match (more, opened) {
+                (0, Ok(_)) => {}
+                (8, Err(Error::Corrupt { field: "geometry", .. })) => {}
+                (_, other) => panic!("{name}, {more} more: {other:?}"),
+            }
+        }
+    }
+}
+
 /// The same for the geometry of a TinySet.
 #[test]
 fn resealed_tinysets_cannot_lie() {

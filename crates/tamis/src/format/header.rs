@@ -486,3 +486,88 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The header of blocks and metadata of these lengths.
+    fn header(blocks: u64, metadata: u64) -> ImageHeader {
+        let mut geometry = GeometryBytes::default();
+        geometry.put(&[0; 16]);
+        let counts = Counts::empty(1, 0.5);
+        ImageHeader::layout(
+            (Kind::Bloom, KeyHasher::default(), counts),
+            geometry,
+            [(SectionTag::BLOCKS, blocks), (SectionTag::METADATA, metadata)]
+                .into_iter(),
+        )
+    }
+
+    #[test]
+    fn the_longest_image_parses_and_a_longer_one_does_not() {
+        let mut blocks = 0;
+        for bit in (0..63).rev() {
+            if header(blocks | 1 << bit, 0).bytes <= MAX_IMAGE {
+                blocks |= 1 << bit;
+            }
+        }
+        let metadata = MAX_IMAGE - header(blocks, 0).bytes;
+        assert!(metadata < CHUNK);
+        let len = |metadata| image_len(&header(blocks, metadata).encode());
+        assert_eq!(len(metadata), Ok(MAX_IMAGE));
+        let why = "above 2^63 - 1";
+        assert_eq!(len(metadata + 1), Err(corrupt("file length", why)));
+    }
+
+    /// The rounding is that of the header's length: each part counts.
+    #[test]
+    fn header_bytes_are_those_of_all_parts() {
+        assert_eq!(header_bytes(0, 0), 128);
+        assert_eq!(header_bytes(48, 0), 128);
+        assert_eq!(header_bytes(49, 0), 192);
+        assert_eq!(header_bytes(16, 1), 128);
+        assert_eq!(header_bytes(17, 1), 192);
+        assert_eq!(header_bytes(168, 3), 384);
+    }
+
+    #[test]
+    fn headers_with_another_geometry_differ() {
+        let mut other = header(64, 3);
+        assert!(other == header(64, 3));
+        other.geometry[15] = 1;
+        assert!(other != header(64, 3));
+    }
+
+    #[test]
+    fn design_rates_are_rounded_down() {
+        let rounded = |rate| Counts::empty(1, rate).design_fpr;
+        // Of 24 bits, and between two of them.
+        assert_eq!(rounded(0.5), 0.5);
+        let next = f64::from(f32::from_bits(0.5f32.to_bits() + 1));
+        assert_eq!(rounded(next - f64::EPSILON), 0.5);
+        assert_eq!(rounded(next), next);
+        assert_eq!(rounded(next + f64::EPSILON), next);
+    }
+
+    #[test]
+    fn padding_is_zero() {
+        let valid = header(64, 3).encode();
+        assert_eq!(valid.len(), 192);
+        assert!(ImageHeader::parse_prefix(&valid, false).is_ok());
+        // From the end of the section table to the checksum.
+        for (first, second) in [(152, 152), (152, 153), (160, 183)] {
+            let mut bytes = valid.clone();
+            for at in [first, second] {
+                bytes[at] = 1;
+            }
+            let sum = xxh3_64(&bytes[..184]);
+            bytes[184..].copy_from_slice(&sum.to_le_bytes());
+            let why = "bits this version leaves zero";
+            assert_eq!(
+                ImageHeader::parse_prefix(&bytes, false).err(),
+                Some(corrupt("padding", why)),
+            );
+        }
+    }
+}

@@ -71,3 +71,145 @@ pub(crate) fn patch(
     }
     Ok(journal)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use std::io::{Read as _, Seek as _, Write as _};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::format::header::{Counts, GeometryBytes};
+    use crate::format::{Kind, SectionTag};
+    use crate::key::KeyHasher;
+
+    const SIZE: usize = CHUNK as usize;
+    /// Offset of the blocks.
+    const START: usize = 128;
+
+    /// An image with blocks of `len` bytes and right checksums, except that of
+    /// chunk `damaged`.
+    fn image_of(len: usize, damaged: Option<usize>) -> (Vec<u8>, ImageHeader) {
+        let mut geometry = GeometryBytes::default();
+        geometry.put(&[0; 16]);
+        let counts = Counts::empty(1, 0.5);
+        let parts = (Kind::Bloom, KeyHasher::default(), counts);
+        let sections = [(SectionTag::BLOCKS, len as u64)];
+        let mut header =
+            ImageHeader::layout(parts, geometry, sections.into_iter());
+        let section = header.sections[0];
+        assert_eq!(section.offset as usize, START);
+        let mut image = vec![7; header.bytes as usize];
+        let mut sums: Vec<u64> =
+            image[START..START + len].chunks(SIZE).map(xxh3_64).collect();
+        if let Some(damaged) = damaged {
+            sums[damaged] ^= 1;
+        }
+        let list: Vec<u8> =
+            sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        header.sections[0].checksum = match sums[..] {
+            [sum] => sum,
+            _ => {
+                let at = section.chunk_sums().start as usize;
+                image[at..].copy_from_slice(&list);
+                xxh3_64(&list)
+            }
+        };
+        image[..START].copy_from_slice(&header.encode());
+        (image, header)
+    }
+
+    /// The file after a commit of the patch that changes `ranges`, which
+    /// begin at the blocks' start.
+    fn patched(
+        (old, header): &(Vec<u8>, ImageHeader),
+        ranges: &[Range<usize>],
+    ) -> Result<Vec<u8>> {
+        let ranges: Vec<_> =
+            ranges.iter().map(|r| START + r.start..START + r.end).collect();
+        let mut new = old.clone();
+        for range in &ranges {
+            new[range.clone()].fill(9);
+        }
+        let journal = patch(old, &mut new, *header, &ranges)?;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(old).unwrap();
+        journal.commit(&file).unwrap();
+        let mut found = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut found).unwrap();
+        assert!(found[START..] == new[START..]);
+        Ok(found)
+    }
+
+    /// Patches have the checksums of an image that is written anew.
+    fn is_whole(image: &[u8], len: usize) -> bool {
+        let header = ImageHeader::parse(image).unwrap();
+        let section = header.sections[0];
+        let sums = section.chunk_sums();
+        let sums = &image[sums.start as usize..sums.end as usize];
+        let blocks = &image[START..START + len];
+        match sums {
+            [] => section.checksum == xxh3_64(blocks),
+            _ => {
+                section.checksum == xxh3_64(sums)
+                    && blocks
+                        .chunks(SIZE)
+                        .zip(sums.chunks_exact(8))
+                        .all(|(c, sum)| xxh3_64(c).to_le_bytes() == *sum)
+            }
+        }
+    }
+
+    #[test]
+    fn patches_have_the_checksums_of_their_blocks() {
+        for len in [64, SIZE, 2 * SIZE, 3 * SIZE - 64, 3 * SIZE] {
+            let image = image_of(len, None);
+            assert!(is_whole(&image.0, len));
+            for ranges in [
+                &[][..],
+                &[0..1],
+                &[len - 1..len],
+                &[0..1, 1..2, len - 1..len],
+                &[0..len],
+                &[len / 2 - 1..len / 2 + 1],
+            ] {
+                let patched = patched(&image, ranges).unwrap();
+                assert!(is_whole(&patched, len), "{len}: {ranges:?}");
+                assert_eq!(patched == image.0, ranges.is_empty());
+            }
+        }
+    }
+
+    /// Of a chunk without changes nothing is read or written; one with
+    /// changes must not hide damage.
+    #[test]
+    fn only_chunks_with_changes_are_checked() {
+        let len = 3 * SIZE - 64;
+        let image = image_of(len, Some(1));
+        for ranges in [&[][..], &[0..1, SIZE - 1..SIZE], &[2 * SIZE..len]] {
+            let patched = patched(&image, ranges).unwrap();
+            assert!(!is_whole(&patched, len));
+        }
+        for range in
+            [SIZE..SIZE + 1, 2 * SIZE - 1..2 * SIZE, SIZE - 1..2 * SIZE + 1]
+        {
+            let found = patched(&image, &[range.clone()]);
+            let is_refused =
+                matches!(found, Err(Error::Checksum { part: "payload", .. }));
+            assert!(is_refused, "{range:?}");
+        }
+        let short = image_of(64, Some(0));
+        assert!(patched(&short, &[]).is_ok());
+        assert!(patched(&short, &[0..1]).is_err());
+        // A damaged list of checksums.
+        let (mut bytes, header) = image_of(len, None);
+        *bytes.last_mut().unwrap() ^= 1;
+        let found = patched(&(bytes, header), &[0..1]);
+        let part = "chunk checksums";
+        assert!(
+            matches!(found, Err(Error::Checksum { part: p, .. }) if p == part)
+        );
+    }
+}
