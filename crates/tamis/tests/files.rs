@@ -475,3 +475,25 @@ fn copies_in_memory_survive_changes_of_the_file() {
     assert!(matches!(error, Error::NotTamis { .. }), "{error}");
     assert!(matches!(Mapped::read(directory.path()), Err(Error::Io(_))));
 }
+
+/// A file with the key of a keyed hash is its owner's; another has the mode of
+/// the umask.
+#[cfg(unix)]
+#[test]
+fn files_of_keyed_filters_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let directory = directory();
+    let mode = |name: &str| {
+        let metadata = fs::metadata(directory.path().join(name));
+        metadata.unwrap().permissions().mode() & 0o777
+    };
+    fs::write(directory.path().join("other"), "").unwrap();
+    let builder = Blocked::builder().items(9).fpr(0.1);
+    for (name, builder) in [("open", builder), ("keyed", builder.keyed())] {
+        let filter = builder.build().unwrap();
+        filter.save(directory.path().join(name)).unwrap();
+    }
+    assert_eq!(mode("open"), mode("other"));
+    assert_eq!(mode("keyed"), 0o600);
+}
