@@ -89,6 +89,13 @@ pub(crate) fn mutants(files: &[&str]) -> Result {
     for file in files {
         words.push_str(&format!(" --file {file}"));
     }
-    words.push_str(" -- --lib --test format --test hostile --test chained");
-    tools::cargo("cargo-mutants", "27.1.0", &words)?.run()
+    words.push_str(
+        " -- --lib --test compact --test format --test files --test hostile \
+         --test chained --test multilevel --test on_disk",
+    );
+    tools::cargo("cargo-mutants", "27.1.0", &words)?
+        .env("PROPTEST_CASES", "16")
+        // Each mutant is compiled: optimising costs more than it saves.
+        .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
+        .run()
 }

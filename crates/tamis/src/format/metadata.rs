@@ -140,16 +140,12 @@ impl<'a> Metadata<'a> {
             what: "metadata",
             why: "expected at most 64 KiB in all",
         };
-        if value.len() as u64 > MAX_METADATA {
-            return Err(too_long);
-        }
         let before = self.iter().take_while(|&(other, _)| other < name);
         let after = self.iter().skip_while(|&(other, _)| other <= name);
         let this = (!value.is_empty()).then_some((name, value));
         let mut section = VERSION.to_le_bytes().to_vec();
         for (name, value) in before.chain(this).chain(after) {
-            // Both lengths fit: values are in a section of at most
-            // MAX_METADATA, from which the rest is subtracted.
+            // Both lengths fit, or the section is refused below.
             section.push(name.len() as u8);
             section.extend_from_slice(&(value.len() as u16).to_le_bytes());
             section.extend_from_slice(name.as_bytes());
