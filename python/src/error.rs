@@ -120,6 +120,11 @@ pub(crate) fn too_large() -> PyErr {
     PyOverflowError::new_err("integer keys have at most 64 bits")
 }
 
+/// The exception for a value that is no key.
+pub(crate) fn not_a_key(message: impl Display) -> PyErr {
+    exception("KeyTypeError", message)
+}
+
 pub(crate) fn type_error(message: impl Display) -> PyErr {
     PyTypeError::new_err(message.to_string())
 }

@@ -17,7 +17,7 @@ use pyo3_arrow::input::AnyArray;
 use tamis::KeyHasher;
 use tamis_arrow::{KeyRecord, KeyType, Keys, Value};
 
-use crate::error::{Failure, Result, too_large, type_error};
+use crate::error::{Failure, Result, not_a_key, too_large, type_error};
 
 /// Keys whose hashes are computed between two checks for signals.
 pub(crate) const CHUNK: usize = 1 << 16;
@@ -105,7 +105,7 @@ fn renamed(data_type: &DataType, name: String) -> Failure {
             tamis_arrow::Error::UnsupportedType { found: name, hint }.into()
         }
         Err(error) => error.into(),
-        Ok(_) => type_error(format_args!("{name} values are no keys")).into(),
+        Ok(_) => not_a_key(format_args!("{name} values are no keys")).into(),
     }
 }
 
@@ -124,7 +124,7 @@ impl<'py> Batch<'py> {
         if object.is_instance_of::<PyString>()
             || object.is_instance_of::<PyBytes>()
         {
-            return Err(type_error(
+            return Err(not_a_key(
                 "one key: use `key in filter` and filter.add(key), or pass a \
                  list",
             )
@@ -152,7 +152,7 @@ impl<'py> Batch<'py> {
     fn numpy(array: &Bound<'py, PyUntypedArray>) -> Result<Self> {
         let py = array.py();
         if array.hasattr(intern!(py, "mask"))? {
-            return Err(type_error(
+            return Err(not_a_key(
                 "masked arrays have rows without a key: pass \
                  array.compressed()",
             )
@@ -209,53 +209,6 @@ pub(crate) enum NumpyKeys<'py> {
     Bytes(PyReadonlyArray1<'py, u8>, usize),
     /// Dtype `U`: memory and width in code points.
     Text(PyReadonlyArray1<'py, u32>, usize),
-}
-
-macro_rules! each {
-    ($keys:expr, $array:ident, $width:ident => $body:expr) => {
-        match $keys {
-            NumpyKeys::I8($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::I16($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::I32($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::I64($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::U8($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::U16($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::U32($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::U64($array) => {
-                let $width = 1;
-                $body
-            }
-            NumpyKeys::Bytes($array, width) => {
-                let $width = *width;
-                $body
-            }
-            NumpyKeys::Text($array, width) => {
-                let $width = *width;
-                $body
-            }
-        }
-    };
 }
 
 impl<'py> NumpyKeys<'py> {
@@ -329,7 +282,16 @@ impl<'py> NumpyKeys<'py> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        each!(self, array, width => array.len() / width)
+        macro_rules! len {
+            ($($variant:ident),*) => {
+                match self {
+                    $(Self::$variant(array) => array.len(),)*
+                    Self::Bytes(array, width) => array.len() / width,
+                    Self::Text(array, width) => array.len() / width,
+                }
+            };
+        }
+        len!(I8, I16, I32, I64, U8, U16, U32, U64)
     }
 
     fn keys(&self, hasher: &KeyHasher) -> Result<Keys<'_>> {

@@ -6,6 +6,7 @@ mod guarded;
 mod keys;
 mod memory;
 mod options;
+mod progress;
 mod store;
 
 use pyo3::prelude::*;

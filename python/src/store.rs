@@ -15,12 +15,15 @@ use tamis_arrow::Value;
 use tamis_store::{Batch, Durability, Error, Options};
 
 use crate::error::{
-    Failure, Result, exception, invalid, poisoned, type_error,
+    Failure, Result, exception, invalid, not_a_key, poisoned, type_error,
 };
 use crate::keys::with_value;
 
 /// Writes applied together, at most.
 const WRITES_PER_BATCH: usize = 1 << 14;
+
+/// Bytes of keys and values, after which they are applied.
+const BYTES_PER_BATCH: usize = 1 << 24;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -88,29 +91,6 @@ impl Store {
         let key = key_bytes(key)?;
         Ok(py.detach(|| store.get(&key))?)
     }
-
-    /// Applies writes in batches.
-    fn write(
-        &self,
-        py: Python<'_>,
-        mut next: impl FnMut(&mut Batch) -> Result<bool>,
-    ) -> Result<()> {
-        let store = self.get_store(py)?;
-        let mut batch = Batch::new();
-        loop {
-            let has_more = next(&mut batch)?;
-            if batch.len() == WRITES_PER_BATCH || !has_more {
-                if !batch.is_empty() {
-                    py.detach(|| store.write_batch(&batch))?;
-                    batch.clear();
-                }
-                py.check_signals()?;
-            }
-            if !has_more {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// The bytes of a key.
@@ -119,7 +99,7 @@ fn key_bytes(key: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
         Some(Value::Text(text)) => Ok(text.as_bytes().to_vec()),
         Some(Value::Binary(bytes)) => Ok(bytes.to_vec()),
         Some(Value::Integer(number)) => Ok(number.to_le_bytes().to_vec()),
-        None => Err(type_error("None is no key").into()),
+        None => Err(not_a_key("None is no key").into()),
     })
 }
 
@@ -301,15 +281,28 @@ impl Store {
             true => pairs.call_method0(intern!(py, "items"))?,
             false => pairs.clone(),
         };
-        let mut pairs = pairs.try_iter()?;
-        let written = self.write(py, |batch| {
-            let Some(pair) = pairs.next() else { return Ok(false) };
+        let store = self.get_store(py)?;
+        let write = |batch: &mut Batch| -> Result<()> {
+            py.detach(|| store.write_batch(batch))?;
+            batch.clear();
+            Ok(py.check_signals()?)
+        };
+        let (mut batch, mut bytes) = (Batch::new(), 0);
+        for pair in pairs.try_iter()? {
             let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
                 pair?.extract()?;
-            batch.put(key_bytes(&key)?, value_bytes(&value)?)?;
-            Ok(true)
-        });
-        Ok(written?)
+            let (key, value) = (key_bytes(&key)?, value_bytes(&value)?);
+            bytes += key.len() + value.len();
+            batch.put(key, value).map_err(Failure::from)?;
+            if batch.len() == WRITES_PER_BATCH || bytes >= BYTES_PER_BATCH {
+                write(&mut batch)?;
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            write(&mut batch)?;
+        }
+        Ok(())
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {

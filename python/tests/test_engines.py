@@ -26,6 +26,33 @@ def test_polars(fruit):
     assert frame.select(found.alias("in"))["in"].to_list() == [True, True, None, False]
 
 
+def test_polars_series(fruit):
+    numbers = tamis.build([1, 2, 100], fpr=1e-6)
+    for dtype in [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt64]:
+        series = pl.Series("id", [1, None, 50], dtype=dtype)
+        found = numbers.contains(series)
+        assert isinstance(found, pl.Series) and found.name == "id"
+        assert found.to_list() == [True, None, False]
+    for dtype in [pl.String, pl.Categorical, pl.Binary]:
+        words = pl.Series(WORDS).cast(dtype)
+        assert fruit.contains(words).to_list() == [True, True, None, False]
+    assert numbers.contains(pl.Series([], dtype=pl.Int8)).to_list() == []
+    assert fruit.contains(pl.Series([], dtype=pl.String)).to_list() == []
+    for series in [pl.Series([1.5]), pl.Series([True]), pl.Series(["a"])]:
+        with pytest.raises(tamis.KeyTypeError):
+            numbers.contains(series)
+        with pytest.raises(tamis.KeyTypeError):
+            numbers.update(series)
+
+
+def test_polars_and_the_store(tmp_path):
+    with tamis.Store(tmp_path / "s", durability="none") as store:
+        store.update({5: "five", 7: "seven"})
+        found = store.get_many(pl.Series("id", [5, None, 8, 7]))
+        assert isinstance(found, pl.Series) and found.name == "id"
+        assert found.to_list() == [b"five", None, None, b"seven"]
+
+
 def test_duckdb(fruit):
     import duckdb
 

@@ -7,7 +7,6 @@ import uuid
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -42,7 +41,6 @@ def test_integers_of_all_widths(numbers, dtype):
     column = pa.array(values, pa.from_numpy_dtype(np.dtype(dtype)))
     assert numbers.contains(column).to_pylist() == expected
     assert numbers.contains(column.dictionary_encode()).to_pylist() == expected
-    assert numbers.contains(pl.Series(array)).to_list() == expected
     assert numbers.contains(pd.Series(array)).tolist() == expected
     built = tamis.build(column, fpr=1e-6)
     assert all(value in built for value in values)
@@ -90,8 +88,6 @@ def test_strings_and_bytes_of_all_forms(words):
     for binary in [pa.binary(), pa.large_binary(), pa.binary_view()]:
         assert words.contains(pa.array(data, binary)).to_pylist() == expected
     assert words.contains(pa.array(texts).dictionary_encode()).to_pylist() == expected
-    assert words.contains(pl.Series(texts)).to_list() == expected
-    assert words.contains(pl.Series(texts).cast(pl.Categorical)).to_list() == expected
     assert words.contains(pd.Series(texts)).tolist() == expected
     assert words.contains(pd.Series(texts, dtype=object)).tolist() == expected
     assert words.contains(pd.Series(texts, dtype="category")).tolist() == expected
@@ -110,9 +106,6 @@ def test_nulls_are_skipped_and_stay_null(numbers):
     answers = numbers.contains(chunked)
     assert isinstance(answers, pa.ChunkedArray)
     assert answers.to_pylist() == [True, None, False]
-    series = numbers.contains(pl.Series("id", [1, None, 50]))
-    assert isinstance(series, pl.Series) and series.name == "id"
-    assert series.to_list() == [True, None, False]
     frame = pd.Series([1, None, 50], dtype="Int64", index=[7, 8, 9], name="id")
     found = numbers.contains(frame)
     assert found.index.tolist() == [7, 8, 9] and found.name == "id"
@@ -135,7 +128,6 @@ def test_empty_columns(numbers):
     assert numbers.contains(np.array([], int)).shape == (0,)
     assert numbers.contains(pa.array([], pa.int8())).to_pylist() == []
     assert numbers.contains(pa.chunked_array([], pa.int8())).to_pylist() == []
-    assert numbers.contains(pl.Series([], dtype=pl.Int8)).to_list() == []
     assert numbers.contains(pd.Series([], dtype="int8")).tolist() == []
     assert tamis.build(np.array([], "S3"), fpr=0.1).capacity == 0
     assert tamis.build([], fpr=0.1).key_type is None
@@ -207,7 +199,6 @@ def test_other_values_are_refused(numbers, words, value):
         pa.array([{"a": 1}]),
         pa.array([datetime.date(2020, 1, 1)]),
         pa.nulls(3),
-        pl.Series([1.5]),
         pd.Series([1.5]),
         pd.Series([True]),
     ],
@@ -238,7 +229,7 @@ def test_keys_of_another_type_are_errors(numbers, words):
         "1" in numbers
     with pytest.raises(tamis.KeyTypeError, match="strings or bytes, not integers"):
         1 in words
-    for column in [np.array(["a"]), pa.array(["a"]), ["a"], pl.Series(["a"])]:
+    for column in [np.array(["a"]), pa.array(["a"]), ["a"]]:
         with pytest.raises(tamis.KeyTypeError):
             numbers.contains(column)
         with pytest.raises(tamis.KeyTypeError):

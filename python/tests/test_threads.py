@@ -1,9 +1,11 @@
 """Threads, signals and progress."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -103,6 +105,93 @@ def test_single_lookups_wait_for_a_writer():
         thread.join()
 
 
+@pytest.mark.parametrize("kind", ["blocked", "balanced", "tinyset"])
+def test_all_operations_at_once(kind):
+    """Eight threads, every method: no key is missed, no copy is torn."""
+    items, share = 80_000, 10_000
+    options = {"removable": True} if kind == "tinyset" else {}
+    f = tamis.build([], 0.001, items=items, kind=kind, **options)
+    start = threading.Barrier(8)
+    extra = tamis.build([], 0.001, items=items, kind=kind, **options)
+    errors: list[BaseException] = []
+
+    def work(number):
+        keys = range(number * share, (number + 1) * share)
+        start.wait()
+        try:
+            for at in range(0, share, 500):
+                part = keys[at : at + 500]
+                for key in part[:250]:
+                    f.add(key)
+                    assert key in f
+                f.update(np.array(part[250:]))
+                assert f.contains(np.array(part), threads=2).all()
+                assert f.contains(part).all() and all(key in f for key in part)
+                copy = pickle.loads(pickle.dumps(f, 5))
+                copy.verify()
+                assert copy.contains(part).all()
+                view = memoryview(f.copy())
+                assert tamis.from_bytes(view).contains(part).all()
+                if options:
+                    assert extra.add(number) in (True, False)
+                    assert extra.remove(number)
+                assert len(f) >= at and f.stats().items >= at and repr(f)
+                f.set_metadata("note", str(at))
+                assert f.metadata["key-format"] == "u64le"
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    f.verify()
+    assert f.contains(np.arange(items)).all()
+
+
+def test_one_thread_is_first_with_a_key():
+    """`add` is True for one of several threads."""
+    f = tamis.TinySet(items=20_000, fpr=1e-4)
+    new: list[int] = []
+
+    def work():
+        new.append(sum(f.add(key) for key in range(20_000)))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # The rest were there before by chance, at the rate of the filter.
+    assert 19_960 <= sum(new) <= 20_000
+
+
+def test_the_first_key_decides_for_all_writers():
+    """The type of the keys is checked again when they are inserted."""
+    f = tamis.Blocked(items=10, fpr=0.01)
+
+    def numbers():
+        f.add("apple")
+        yield 1
+
+    with pytest.raises(tamis.MismatchError):
+        f.update(numbers())
+    assert f.key_type == "strings or bytes" and "apple" in f
+    assert f.metadata == {"key-format": "lines"}
+
+
+def test_free_threads_stay_free():
+    """Importing tamis does not turn the GIL on."""
+    process = run_python("""
+        import sys, tamis
+        print(getattr(sys, "_is_gil_enabled", lambda: True)())
+    """)
+    is_free = sysconfig.get_config_var("Py_GIL_DISABLED")
+    assert process.communicate()[0] == (b"False\n" if is_free else b"True\n")
+
+
 def test_merging_in_both_directions_does_not_deadlock():
     f, g = (tamis.Blocked(items=1000, fpr=0.01) for _ in range(2))
 
@@ -154,10 +243,9 @@ def test_an_interrupt_ends_long_work(work):
     assert process.stdout.readline() == b"ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    start = time.monotonic()
+    # Without the interrupt the work takes hours, or for ever.
     assert process.stdout.read() == b"interrupted True\n"
     assert process.wait() == 0
-    assert time.monotonic() - start < 10
 
 
 def test_progress_is_reported():

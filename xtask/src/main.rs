@@ -36,6 +36,7 @@ cargo xtask VERB
          the Python package
   python [PYTEST-ARGUMENTS] the Python package: builds the wheel in a virtual
          environment, runs its tests, type checks and examples
+  python-free-threaded  the same in Python 3.14 without a GIL (python3.14t)
   datafusion  the SQL functions for DataFusion: lints and tests, which need
          Rust 1.94
   slow   tests that need minutes and gigabytes
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(),
         ["test"] => test(),
         ["python", ref arguments @ ..] => python::python(arguments),
+        ["python-free-threaded"] => python::free_threaded(),
         ["datafusion"] => datafusion(),
         ["slow"] => slow(),
         ["bench", ref options @ ..] => bench(options),
@@ -189,6 +191,7 @@ fn slow() -> Result {
          --skip write_golden_files",
     )
     .run()?;
+    python::free_threaded()?;
     datafusion()?;
     arch::arch(&[])?;
     deny::deny()?;

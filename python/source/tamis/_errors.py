@@ -31,3 +31,8 @@ class FormatError(TamisError, ValueError):
 
 class BusyError(TamisError, TimeoutError):
     """Another process is changing the file."""
+
+
+# The name in tracebacks and pickles is the public one.
+for _error in [TamisError, *TamisError.__subclasses__()]:
+    _error.__module__ = "tamis"

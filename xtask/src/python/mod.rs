@@ -1,11 +1,15 @@
 //! The Python package: its environment, its wheel and its tests.
 
+mod free_threaded;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::run::{Cargo, Result, root, run, step};
+
+pub(crate) use free_threaded::free_threaded;
 
 /// Packages of the tests, with their versions.
 const REQUIREMENTS: &str = "python/requirements-test.txt";
@@ -18,16 +22,15 @@ const BENCH_REQUIREMENTS: &str = "python/requirements-bench.txt";
 pub(crate) fn python(tests: &[&str]) -> Result {
     step("Python environment");
     let environment = Environment::new()?;
+    step("Python lints");
+    run(environment.cargo("fmt --check"))?;
+    run(environment.cargo("clippy --locked -- -D warnings"))?;
     step("Python wheel");
     environment.install_wheel()?;
-    // The profile of the tests, in which `cargo test` has compiled it.
-    Cargo::new("build --quiet -p tamis-cli --profile test").run()?;
+    build_command_line()?;
     step("Python tests");
     let mut pytest = environment.program("pytest");
-    pytest
-        .arg("-q")
-        .args(tests)
-        .env("TAMIS_BIN", root().join("target/debug/tamis"));
+    pytest.arg("-q").args(tests).env("TAMIS_BIN", command_line());
     run(pytest)?;
     step("Python types and format");
     for words in [
@@ -42,6 +45,16 @@ pub(crate) fn python(tests: &[&str]) -> Result {
         run(check)?;
     }
     Ok(())
+}
+
+/// Compiles `tamis` in the profile of the tests, in which `cargo test` has
+/// compiled it.
+fn build_command_line() -> Result {
+    Cargo::new("build --quiet -p tamis-cli --profile test").run()
+}
+
+fn command_line() -> PathBuf {
+    root().join("target/debug/tamis")
 }
 
 /// Runs the benchmark of the package.
@@ -97,12 +110,27 @@ impl Environment {
 
     /// A program of the environment, run in `python/`.
     fn program(&self, name: &str) -> Command {
+        self.activated(Command::new(self.place.join("bin").join(name)))
+    }
+
+    /// A command of cargo for the extension module. Runs in its folder, where
+    /// cargo finds its `.cargo/config.toml`.
+    fn cargo(&self, words: &str) -> Command {
+        let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+        let mut command = self.activated(Command::new(cargo));
+        command
+            .args(words.split_whitespace())
+            .env("CARGO_TARGET_DIR", root().join("target/python"));
+        command
+    }
+
+    /// Runs a command in `python/`, as if the environment were activated.
+    fn activated(&self, mut command: Command) -> Command {
         let bin = self.place.join("bin");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let paths =
             std::iter::once(bin.clone()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(paths).unwrap_or(path);
-        let mut command = Command::new(bin.join(name));
         command
             .current_dir(root().join("python"))
             .env("PATH", path)
@@ -115,21 +143,30 @@ impl Environment {
         let wheels = root().join("target/wheels");
         // Of other versions, perhaps.
         let _ = fs::remove_dir_all(&wheels);
+        run(self.maturin(&wheels))?;
+        let wheel = wheel_in(&wheels)?;
+        self.install(&["--force-reinstall", &wheel.to_string_lossy()])
+    }
+
+    /// Builds the wheel into a directory.
+    fn maturin(&self, wheels: &Path) -> Command {
         let mut build = self.program("maturin");
         build
             .args(["build", "--quiet", "--release", "--locked", "--out"])
-            .arg(&wheels)
+            .arg(wheels)
             .env("CARGO_TARGET_DIR", root().join("target/python"));
-        run(build)?;
-        let entries =
-            fs::read_dir(&wheels).map_err(|error| error.to_string())?;
-        let wheel = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .find(|path| path.extension() == Some(OsStr::new("whl")))
-            .ok_or("maturin built no wheel")?;
-        self.install(&["--force-reinstall", &wheel.to_string_lossy()])
+        build
     }
+}
+
+/// The only wheel in a directory.
+fn wheel_in(wheels: &Path) -> Result<PathBuf> {
+    fs::read_dir(wheels)
+        .map_err(|error| error.to_string())?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension() == Some(OsStr::new("whl")))
+        .ok_or("maturin built no wheel".into())
 }
 
 fn read(path: &Path) -> Result<String> {
