@@ -62,7 +62,7 @@ impl Shared {
         self.sync_log(u64::MAX)?;
         let body = manifest.body();
         let pages = (body.len() as u64).div_ceil(PAGE);
-        let extent = lock(&self.space).extents.allocate(pages);
+        let extent = lock(&self.space).allocate_body(pages);
         let written = self.write_body(&body, extent);
         if let Err(error) = written {
             lock(&self.space).extents.release(extent);
@@ -127,9 +127,12 @@ impl Shared {
             let segment = self.ram.segment_bytes() / PAGE;
             let oldest = oldest(&self.view.load(), writer.next);
             let cuts = writer.logs.get(1).is_some_and(|log| log.1 <= oldest);
-            // At most eight segments at a time: a sync of more would stop
-            // merging until the buffers are full.
-            space.retired_pages() > segment.max((live / 16).min(8 * segment))
+            // Extents that wait for a commit are those of one merge, or 1/32
+            // of the data, but at most eight segments: a sync of more would
+            // stop merging until the buffers are full. A commit for less than
+            // 16 pages writes more than it frees.
+            let least = (segment / 2).max(16);
+            space.retired_pages() > least.max((live / 32).min(8 * segment))
                 || cuts && writer.log_bytes() > self.ram.log_bytes()
         };
         match due {

@@ -1,9 +1,9 @@
 //! Compaction: everything merged, small segments joined, the file as short
 //! as its data.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use crate::core::{Shared, lock};
+use crate::core::{Shared, Writer, lock};
 use crate::disk::{read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
@@ -16,6 +16,14 @@ impl Shared {
     pub(crate) fn compact(&self) -> Result<()> {
         let Some(writer) = &self.writer else { return Err(Error::ReadOnly) };
         let _merging = lock(&self.merging);
+        lock(&self.space).keep_bodies(false);
+        let compacted = self.compact_all(writer);
+        lock(&self.space).keep_bodies(true);
+        compacted
+    }
+
+    /// The steps of [`compact`](Self::compact). The caller holds `merging`.
+    fn compact_all(&self, writer: &Mutex<Writer>) -> Result<()> {
         // Beside a steady writer each slot is merged once.
         let last = lock(writer).next - 1;
         loop {
@@ -26,6 +34,7 @@ impl Shared {
             self.room.notify();
             self.commit_if_due()?;
         }
+        self.trim();
         self.commit()?;
         // Moved segments free their places with the next commit. Each may
         // make way once for those behind it.
@@ -43,6 +52,15 @@ impl Shared {
                 shifts -= 1;
             }
             self.commit()?;
+        }
+    }
+
+    /// Frees the pages that segments leave unused in their places.
+    fn trim(&self) {
+        let view = self.view.load();
+        let mut space = lock(&self.space);
+        for segment in view.slots().iter().flat_map(|slot| &slot.segment) {
+            space.extents.release(segment.trim());
         }
     }
 

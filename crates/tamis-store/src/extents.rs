@@ -28,6 +28,12 @@ impl Extent {
     }
 }
 
+/// Most pages that a segment of `pages` pages leaves unused in its place. Short
+/// segments leave none.
+pub(crate) fn spare(pages: u64, slack: u64) -> u64 {
+    if pages < 64 { 0 } else { pages / slack }
+}
+
 /// The free pages of the file.
 #[derive(Debug)]
 pub(crate) struct Extents {
@@ -65,6 +71,24 @@ impl Extents {
         let fit = fits.min_by_key(|&(_, &len)| len);
         let fit = fit.map(|(&start, &len)| (start, len));
         self.take(fit, pages)
+    }
+
+    /// Takes a place for a segment of `pages` pages that may leave the share
+    /// `1 / slack` of it unused: the shortest free run if that is not longer,
+    /// else a part of it or an extension of the file, of few different lengths.
+    pub(crate) fn allocate_place(&mut self, pages: u64, slack: u64) -> Extent {
+        let fits = self.free.iter().filter(|&(_, &len)| len >= pages);
+        let fit = fits.min_by_key(|&(_, &len)| len);
+        let fit = fit.map(|(&start, &len)| (start, len));
+        let most = pages + spare(pages, slack);
+        let step = (pages / 16).max(1).next_power_of_two();
+        let round = pages.next_multiple_of(step).min(most);
+        let taken = match fit {
+            Some((_, len)) if len <= most => len,
+            Some((_, len)) => round.min(len),
+            None => round,
+        };
+        self.take(fit, taken)
     }
 
     /// Takes the first free run of `pages` pages or more, or extends the file:

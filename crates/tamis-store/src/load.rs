@@ -23,6 +23,7 @@ use crate::merge::{Build, Input, Merged, Step};
 use crate::options::{MAX_KEY, MAX_VALUE};
 use crate::page::{Block, Place, Record};
 use crate::segment::{CHUNK, SegmentWriter};
+use crate::space::LOAD_SLACK;
 use crate::view::{Slot, has};
 
 /// Bytes of records for which a chunk has a piece of its own.
@@ -691,7 +692,7 @@ impl Shared {
                 .collect();
             (inputs, writer.next_segment)
         };
-        let mut build = Build::new(self);
+        let mut build = Build::new(self, LOAD_SLACK);
         // Records of several pages fill their blocks badly.
         let mut factor = 2;
         let (slots, next_id) = loop {

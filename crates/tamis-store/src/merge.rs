@@ -14,7 +14,7 @@ use crate::ram::RECORD_BYTES;
 use crate::segment::{
     MAX_DEPTH, Segment, SegmentReader, SegmentWriter, Target, Written,
 };
-use crate::space::Retired;
+use crate::space::{MERGE_SLACK, Retired};
 use crate::view::{Slot, View, has};
 
 /// A slot that is merged, with the writes that are merged into it.
@@ -107,7 +107,7 @@ impl Shared {
         let share = pages >> k;
         let index = (records >> k) / 1000;
         let mut room = share + share / 4 + index + 32;
-        let mut build = Build::new(self);
+        let mut build = Build::new(self, MERGE_SLACK);
         let slots = loop {
             let sizes = (share + 16, room);
             let built = build.slots(&inputs, &targets, sizes, &mut next_id);
@@ -236,6 +236,7 @@ impl Shared {
                 .iter()
                 .flat_map(|input| extents_of(&input.slot))
                 .collect(),
+            body: false,
         };
         let mut kept: Vec<_> =
             slots.iter().flat_map(|slot| extents_of(slot)).collect();
@@ -282,7 +283,7 @@ impl Shared {
         self.ram.directory.store(new.ram(), Ordering::Relaxed);
         self.view.store(Arc::new(new));
         inputs.iter().for_each(|input| input.slot.leave());
-        let larges = Retired { pins, extents };
+        let larges = Retired { pins, extents, body: false };
         let retired = [segments, larges].into_iter();
         lock(&self.space)
             .retired
@@ -307,12 +308,14 @@ fn larges_of(slot: &Slot) -> impl Iterator<Item = Extent> {
 pub(crate) struct Build<'a> {
     shared: &'a Shared,
     taken: Vec<Extent>,
+    /// See [`Target::slack`].
+    slack: u64,
 }
 
 impl<'a> Build<'a> {
     /// No segments yet.
-    pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, taken: Vec::new() }
+    pub(crate) fn new(shared: &'a Shared, slack: u64) -> Self {
+        Self { shared, taken: Vec::new(), slack }
     }
 
     /// Gives the extents back.
@@ -373,7 +376,8 @@ impl<'a> Build<'a> {
         let shared = self.shared;
         let id = *next_id;
         *next_id += 1;
-        let target = Target { low, depth, id, merged, room };
+        let slack = self.slack;
+        let target = Target { low, depth, id, merged, room, slack };
         let most = shared.ram.most_collected();
         let mut writer = SegmentWriter::new(shared, target, most, expected);
         fill(&mut writer)?;

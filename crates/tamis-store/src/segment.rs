@@ -17,7 +17,7 @@ use crate::extents::{Extent, PAGE};
 use crate::hash::filter_hash;
 use crate::manifest::{DATA, MAX_PAGE, SegmentEntry};
 use crate::page::{self, Block, Blocks, Record};
-use crate::space::{Space, rounded};
+use crate::space::{Space, kept};
 
 /// Length of the header of an index.
 const HEADER: usize = 32;
@@ -41,8 +41,9 @@ pub(crate) fn prefix(position: u64, depth: u8) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) entry: SegmentEntry,
-    /// Its extent, with pages after it that are not given to others.
-    taken: Extent,
+    /// Pages of its place: those of its extent, and pages after it that are not
+    /// given to others.
+    taken: AtomicU64,
     fences: Box<[u32]>,
     filter: TinySet,
     /// Extents of the large values that records name, in order.
@@ -66,7 +67,7 @@ impl Segment {
         total: &Arc<AtomicU64>,
     ) -> Self {
         let segment = Self {
-            taken: entry.extent,
+            taken: entry.extent.pages.into(),
             entry,
             fences: fences.into(),
             filter,
@@ -97,7 +98,16 @@ impl Segment {
 
     /// The extent to release with the segment.
     pub(crate) fn taken(&self) -> Extent {
-        self.taken
+        let pages = self.taken.load(Ordering::Relaxed);
+        Extent { start: self.entry.extent.start, pages }
+    }
+
+    /// Makes the place as long as the segment. Returns the pages after it,
+    /// which the caller releases. The caller holds the space.
+    pub(crate) fn trim(&self) -> Extent {
+        let extent = self.entry.extent;
+        let taken = self.taken.swap(extent.pages, Ordering::Relaxed);
+        Extent { start: extent.end(), pages: taken - extent.pages }
     }
 
     /// Extents of large values.
@@ -221,6 +231,8 @@ pub(crate) struct Target {
     pub(crate) merged: u64,
     /// Most pages, if they exceed those that are collected in memory.
     pub(crate) room: u64,
+    /// The segment may leave the share `1 / slack` of its place unused.
+    pub(crate) slack: u64,
 }
 
 /// Result of a [`SegmentWriter`].
@@ -317,10 +329,10 @@ impl<'a> SegmentWriter<'a> {
     /// Writes finished blocks, to an extent of `pages` pages if there is none
     /// yet.
     fn write_out(&mut self, pages: u64) -> Result<()> {
-        let space = self.space;
-        let extent = self
-            .extent
-            .get_or_insert_with(|| lock(space).extents.allocate(pages));
+        let (space, slack) = (self.space, self.target.slack);
+        let extent = self.extent.get_or_insert_with(|| {
+            lock(space).extents.allocate_place(pages, slack)
+        });
         let extent = *extent;
         let done = self.blocks.done();
         let pages = done.len() as u64 / PAGE;
@@ -346,7 +358,7 @@ impl<'a> SegmentWriter<'a> {
         filter.insert_hash_batch(&self.hashes);
         self.hashes = Vec::new();
         self.larges.sort_unstable();
-        let Target { low, depth, id, merged, room } = self.target;
+        let Target { low, depth, id, merged, room, slack } = self.target;
         let fences = std::mem::take(&mut self.blocks.fences);
         let mut index = Vec::with_capacity(
             HEADER
@@ -374,7 +386,7 @@ impl<'a> SegmentWriter<'a> {
         let data_pages = fences.len() as u32;
         index.resize(index.len().next_multiple_of(PAGE as usize), 0);
         let pages = (self.blocks.done().len() + index.len()) as u64 / PAGE;
-        self.write_out(rounded(pages))?;
+        self.write_out(pages)?;
         *self.blocks.done() = index;
         self.write_out(room)?;
         let Some(taken) = self.extent.filter(|_| !self.full) else {
@@ -383,7 +395,7 @@ impl<'a> SegmentWriter<'a> {
         self.extent = None;
         let (start, pages) = (taken.start, self.written);
         let extent = Extent { start, pages };
-        let kept = rounded(pages).min(taken.pages);
+        let kept = kept(pages, taken.pages, slack);
         let rest = Extent { start: start + kept, pages: taken.pages - kept };
         lock(self.space).extents.release(rest);
         let entry = SegmentEntry {
@@ -397,8 +409,8 @@ impl<'a> SegmentWriter<'a> {
             merged,
         };
         let larges = std::mem::take(&mut self.larges);
-        let mut segment = Segment::new(entry, fences, filter, larges, total);
-        segment.taken = Extent { start, pages: kept };
+        let segment = Segment::new(entry, fences, filter, larges, total);
+        segment.taken.store(kept, Ordering::Relaxed);
         Ok(Written::Segment(Arc::new(segment)))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Weak;
 
 use crate::disk::{Disk, DiskFile, LockKind};
 use crate::error::{Error, Result};
-use crate::extents::{Extent, Extents, PAGE};
+use crate::extents::{Extent, Extents, PAGE, spare};
 use crate::manifest::DATA;
 use crate::view::Pin;
 
@@ -24,6 +24,8 @@ pub(crate) struct Retired {
     /// Pins of the slots whose readers may read the extents.
     pub(crate) pins: Vec<Weak<Pin>>,
     pub(crate) extents: Vec<Extent>,
+    /// Whether they had the body of a manifest.
+    pub(crate) body: bool,
 }
 
 impl Retired {
@@ -33,10 +35,21 @@ impl Retired {
     }
 }
 
-/// Pages that a segment of `pages` pages takes: of few different numbers, so
-/// that its place has room for the one that replaces it, or for another.
-pub(crate) fn rounded(pages: u64) -> u64 {
-    pages.next_multiple_of((pages / 32).max(1).next_power_of_two())
+/// Largest share of its place that a segment of a merge leaves unused: 1 / 8.
+/// Places then keep their lengths, so that each has room for the segment that
+/// replaces another. The lengths of segments that differ by chance alone have
+/// deviations of 1 to 2 %.
+pub(crate) const MERGE_SLACK: u64 = 8;
+
+/// The same for a load, whose file has few free runs.
+pub(crate) const LOAD_SLACK: u64 = 32;
+
+/// Pages of a place of `room` pages that a segment of `pages` pages keeps.
+pub(crate) fn kept(pages: u64, room: u64, slack: u64) -> u64 {
+    match room - pages <= spare(pages, slack) {
+        true => room,
+        false => pages,
+    }
 }
 
 /// Free, used and retired extents.
@@ -56,6 +69,12 @@ pub(crate) struct Space {
     pub(crate) generation: u64,
     /// Extent of its body.
     pub(crate) body: Extent,
+    /// Extents of the bodies before it: the next body goes there, because a page
+    /// cut from a free run would leave no room for a segment.
+    bodies: Vec<Extent>,
+    /// Whether the places of bodies are kept for the next ones. A compaction
+    /// frees them.
+    keeps_bodies: bool,
 }
 
 impl Space {
@@ -73,6 +92,8 @@ impl Space {
             logs: Vec::new(),
             generation,
             body,
+            bodies: Vec::new(),
+            keeps_bodies: true,
         }
     }
 
@@ -80,7 +101,7 @@ impl Space {
     /// readers may have opened an older manifest.
     pub(crate) fn hold_free(&mut self, end: u64) {
         let extents = self.extents.take_all(end);
-        self.read.push(Retired { pins: Vec::new(), extents });
+        self.read.push(Retired { pins: Vec::new(), extents, body: false });
     }
 
     /// Keeps extents that a frame may name whose write failed: the frame may
@@ -103,7 +124,7 @@ impl Space {
         self.doubtful = kept;
         let extents: Vec<_> = free.into_iter().map(|(_, e)| e).collect();
         if !extents.is_empty() {
-            self.read.push(Retired { pins: Vec::new(), extents });
+            self.read.push(Retired { pins: Vec::new(), extents, body: false });
         }
     }
 
@@ -123,7 +144,39 @@ impl Space {
         self.generation += 1;
         self.read.extend(self.retired.drain(..count));
         let body = std::mem::replace(&mut self.body, body);
-        self.read.push(Retired { pins: Vec::new(), extents: vec![body] });
+        self.read.push(Retired {
+            pins: Vec::new(),
+            extents: vec![body],
+            body: true,
+        });
+    }
+
+    /// Takes the place of an earlier body, or a free one, for a body of `pages`
+    /// pages.
+    pub(crate) fn allocate_body(&mut self, pages: u64) -> Extent {
+        let fits = self.bodies.iter().position(|e| e.pages == pages);
+        match fits {
+            Some(at) => self.bodies.swap_remove(at),
+            None => {
+                self.release_bodies();
+                self.extents.allocate(pages)
+            }
+        }
+    }
+
+    /// Frees the places of earlier bodies.
+    fn release_bodies(&mut self) {
+        for extent in std::mem::take(&mut self.bodies) {
+            self.extents.release(extent);
+        }
+    }
+
+    /// Sets whether the places of bodies are kept; without that, frees them.
+    pub(crate) fn keep_bodies(&mut self, keep: bool) {
+        self.keeps_bodies = keep;
+        if !keep {
+            self.release_bodies();
+        }
     }
 
     /// Frees the extents without readers, and cuts the file after the last
@@ -151,7 +204,9 @@ impl Space {
         let mut free = Vec::new();
         self.read.retain(|retired| {
             let unread = is_unread(retired);
-            if unread {
+            if unread && retired.body && self.keeps_bodies {
+                self.bodies.extend_from_slice(&retired.extents);
+            } else if unread {
                 free.extend_from_slice(&retired.extents);
             }
             !unread
