@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 use crate::disk::{Disk, DiskFile, Lock, LockKind, Mode};
+use crate::manifest::DATA;
 
 /// A directory of the file system as a [`Disk`].
 ///
@@ -37,6 +38,14 @@ impl Files {
     pub fn new(dir: impl AsRef<Path>) -> Self {
         Self { dir: dir.as_ref().into() }
     }
+
+    /// Permissions of new files: those of the data file, so that readers which
+    /// were given the right to it can read the logs. The data file is for its
+    /// owner alone, because the manifest has the key of the hash.
+    fn mode(&self) -> u32 {
+        let data = fs::metadata(self.dir.join(DATA));
+        data.map_or(0o600, |data| data.mode() & 0o666)
+    }
 }
 
 impl Disk for Files {
@@ -52,7 +61,7 @@ impl Disk for Files {
                 options.write(true);
             }
             Mode::Create => {
-                options.write(true).create_new(true);
+                options.write(true).create_new(true).mode(self.mode());
             }
         }
         let file = options.open(self.dir.join(name))?;

@@ -200,7 +200,8 @@ fn frame_len(payload: usize) -> usize {
 pub(crate) struct Replayed {
     /// Sequence number after the last write.
     pub(crate) next: u64,
-    /// Offset after the last valid frame; 0 if the header is not valid.
+    /// Offset after the last valid frame; 0 if the header is not valid, or is
+    /// that of a log whose creation failed.
     pub(crate) end: u64,
     /// Length of the file.
     pub(crate) len: u64,
@@ -242,7 +243,16 @@ pub(crate) fn replay(
                     supported: VERSION,
                 });
             }
-            if u64_at(&header, 16) != number || u64_at(&header, 24) != next {
+            let first = u64_at(&header, 24);
+            // Its creation failed, and its removal was lost: the log before
+            // has the writes from its first sequence number on.
+            let abandoned = u64_at(&header, 16) == number
+                && first < next
+                && !survivor(&*file, HEADER, len, seed, 0).map_err(io)?;
+            if abandoned {
+                return Ok(Replayed { next, end: 0, len });
+            }
+            if u64_at(&header, 16) != number || first != next {
                 let why = "the log does not continue the one before";
                 return Err(Error::corrupt(&name, 0, why));
             }
@@ -277,7 +287,7 @@ pub(crate) fn replay(
 }
 
 /// Whether a valid frame at `at` or later was written when sequence number
-/// `next` was durable.
+/// `next` was durable; any valid frame if `next` is 0.
 fn survivor(
     file: &dyn DiskFile,
     mut at: u64,
