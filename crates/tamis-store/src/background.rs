@@ -98,7 +98,7 @@ impl Shared {
     /// Merges, or waits for a merge, until the buffers have room for `needed`
     /// more bytes.
     pub(crate) fn make_room(&self, needed: u64) -> Result<()> {
-        let limit = self.ram.buffer_limit();
+        let limit = self.ram.admitted();
         let least = self.ram.least_buffer();
         if limit < least {
             let needed = self.ram.reserved() + least;

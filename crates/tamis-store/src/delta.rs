@@ -269,6 +269,11 @@ impl Delta {
         self.arena.len() - self.garbage
     }
 
+    /// The newest entry of every key, in any order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.table.iter().map(|&at| self.entry(at))
+    }
+
     /// The entry of every key that is visible at `limit`, in the order of
     /// positions and keys: position, and argument of [`entry`](Self::entry).
     pub(crate) fn sorted(&self, limit: u64) -> Vec<(u64, u32)> {

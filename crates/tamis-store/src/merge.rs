@@ -245,8 +245,7 @@ impl Shared {
         let readers = inputs.iter().flat_map(|input| input.slot.readers());
         let pins = readers.collect();
         let mut extents = Vec::new();
-        // Inputs and slots are in the order of their ranges.
-        let mut at = 0;
+        // Slots are in the order of their ranges.
         for Input { slot, delta, .. } in inputs {
             extents.extend_from_slice(delta.larges());
             extents.extend(larges_of(slot));
@@ -256,16 +255,10 @@ impl Shared {
                 continue;
             }
             // Few writes: those since the merge began.
-            for (position, entry) in buffer.active.sorted(u64::MAX) {
-                let entry = buffer.active.entry(entry);
-                while slots
-                    .get(at)
-                    .is_some_and(|s| !has((s.low, s.depth), position))
-                {
-                    at += 1;
-                }
+            for entry in buffer.active.entries() {
+                let at = slots.partition_point(|s| s.low <= entry.position);
                 let write = (entry.kind, entry.key, entry.value);
-                slots[at].insert(position, entry.sequence, write, 0);
+                slots[at - 1].insert(entry.position, entry.sequence, write, 0);
             }
         }
         let mut kept: Vec<Extent> = Vec::new();
@@ -407,6 +400,9 @@ pub(crate) enum Step {
     End,
 }
 
+/// Positions and offsets of writes, in the order of positions and keys.
+type Order = std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>;
+
 /// The records of a segment with buffered writes applied, in order.
 #[derive(Debug)]
 pub(crate) struct Merged {
@@ -414,10 +410,12 @@ pub(crate) struct Merged {
     /// Position of the reader's record that was not yet passed.
     pending: Option<u64>,
     delta: Arc<Delta>,
+    /// Position and offset of each write.
+    order: Order,
     /// Writes before those of `delta`.
     older: Delta,
-    /// Position and offset of each write, and whether it is in `older`.
-    order: std::iter::Peekable<std::vec::IntoIter<(u64, u32, bool)>>,
+    /// Their order; they count where `delta` has no write of the key.
+    old: Order,
     /// Smallest position of the segment, and its depth.
     range: (u64, u8),
     hash: KeyHash,
@@ -436,25 +434,12 @@ impl Merged {
         hash: KeyHash,
     ) -> Self {
         let (older, old) = runs.unwrap_or_default();
-        let new = delta.sorted(u64::MAX);
-        let mut order = Vec::with_capacity(old.len() + new.len());
-        let mut old = old.into_iter().peekable();
-        for (position, at) in new {
-            let key = delta.entry(at).key;
-            while let Some((p, o)) = old
-                .next_if(|&(p, o)| (p, older.entry(o).key) <= (position, key))
-            {
-                if (p, older.entry(o).key) < (position, key) {
-                    order.push((p, o, true));
-                }
-            }
-            order.push((position, at, false));
-        }
-        order.extend(old.map(|(p, o)| (p, o, true)));
+        let order = delta.sorted(u64::MAX);
         Self {
             reader,
             pending: None,
             order: order.into_iter().peekable(),
+            old: old.into_iter().peekable(),
             older,
             delta,
             range,
@@ -514,10 +499,18 @@ impl Merged {
             }
             _ => None,
         };
-        let new = self.order.peek().map(|&(position, at, old)| {
-            let source = if old { &self.older } else { &*self.delta };
-            (position, source.entry(at))
-        });
+        let newer = self.order.peek();
+        let newer = newer.map(|&(p, at)| (p, self.delta.entry(at)));
+        let older = self.old.peek();
+        let older = older.map(|&(p, at)| (p, self.older.entry(at)));
+        let of_two = match (&newer, &older) {
+            (Some(new), Some(old)) => {
+                (new.0, new.1.key).cmp(&(old.0, old.1.key))
+            }
+            (None, _) => std::cmp::Ordering::Greater,
+            (_, None) => std::cmp::Ordering::Less,
+        };
+        let new = if of_two.is_le() { newer } else { older };
         let ordering = match (&old, &new) {
             (None, None) => return Ok(Step::End),
             (Some(_), None) => std::cmp::Ordering::Less,
@@ -554,7 +547,12 @@ impl Merged {
             if entry.kind != Kind::Delete {
                 write(position, &record, extent)?;
             }
-            self.order.next();
+            if of_two.is_le() {
+                self.order.next();
+            }
+            if of_two.is_ge() {
+                self.old.next();
+            }
         }
         if ordering != std::cmp::Ordering::Greater {
             self.pending = None;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::delta::MAX_STEP;
 use crate::error::{Error, Result};
+use crate::extents::PAGE;
 use crate::log;
 use crate::options::Options;
 use crate::segment::CHUNK;
@@ -23,6 +24,11 @@ pub(crate) const RECORD_BYTES: u64 = 32;
 /// buffered writes.
 const MERGE_PER_RECORD: u64 = 10 + 8 + 16;
 
+/// See [`Ram::max_records`].
+fn max_records(segment_bytes: u64) -> u64 {
+    (segment_bytes / RECORD_BYTES).max(64)
+}
+
 /// Bytes of buffered writes.
 #[derive(Debug, Default)]
 pub(crate) struct BufferBytes {
@@ -30,6 +36,8 @@ pub(crate) struct BufferBytes {
     pub(crate) held: AtomicU64,
     /// In the slots of the newest view.
     pub(crate) current: AtomicU64,
+    /// Writes of a slot for whose order the memory of merging has room.
+    pub(crate) sorted: u64,
 }
 
 /// Counts of the memory that a handle holds.
@@ -56,7 +64,10 @@ impl Ram {
             buffer_bytes: options.buffer_bytes,
             segment_bytes,
             index: Arc::default(),
-            buffers: Arc::default(),
+            buffers: Arc::new(BufferBytes {
+                sorted: max_records(segment_bytes),
+                ..BufferBytes::default()
+            }),
             directory: AtomicU64::new(0),
         }
     }
@@ -79,7 +90,7 @@ impl Ram {
 
     /// Largest number of records of a segment that is not split.
     pub(crate) fn max_records(&self) -> u64 {
-        (self.segment_bytes / RECORD_BYTES).max(64)
+        max_records(self.segment_bytes)
     }
 
     /// Bytes of pages of a new segment that are collected in memory: all of
@@ -114,10 +125,25 @@ impl Ram {
         self.budget.saturating_sub(self.reserved())
     }
 
+    /// Bytes by which one merge may enlarge the index and the directory before
+    /// the writes that it takes are freed, and one write its buffer. No write
+    /// is admitted to them.
+    fn growth(&self) -> u64 {
+        let filter = self.max_records() * 4;
+        let fences = self.segment_bytes * 3 / 2 / PAGE * 4;
+        let directory = self.directory.load(Ordering::Relaxed);
+        filter + fences + directory / 4 + MAX_STEP as u64 + 4096
+    }
+
+    /// Bytes of buffered writes up to which others are admitted.
+    pub(crate) fn admitted(&self) -> u64 {
+        self.buffer_limit().saturating_sub(self.growth())
+    }
+
     /// Bytes that the slots of the newest view may hold.
     fn current_limit(&self) -> u64 {
         let read = self.buffered().saturating_sub(self.current());
-        self.buffer_limit().saturating_sub(read).min(self.buffer_bytes)
+        self.admitted().saturating_sub(read).min(self.buffer_bytes)
     }
 
     /// Most bytes that writes of the newest view may hold.
@@ -151,7 +177,7 @@ impl Ram {
     /// Whether the buffers may grow by `needed` bytes. A batch may exceed the
     /// size that was chosen for the buffers, but not the budget.
     pub(crate) fn has_room(&self, needed: u64) -> bool {
-        self.buffered() + needed <= self.buffer_limit()
+        self.buffered() + needed <= self.admitted()
             && self.current() <= self.buffer_bytes
     }
 

@@ -39,10 +39,17 @@ impl Buffer {
             .or_else(|| self.frozen.as_ref()?.0.get(position, key, limit))
     }
 
-    /// Bytes of memory held.
-    fn ram(&self) -> usize {
-        let frozen = self.frozen.as_ref().map_or(0, |(delta, _)| delta.ram());
-        self.active.ram() + frozen
+    /// Bytes of memory held, and of the order into which a merge sorts more
+    /// than `reserved` writes.
+    fn ram(&self, reserved: u64) -> usize {
+        let frozen = self.frozen.as_ref().map(|(delta, _)| &**delta);
+        let deltas = frozen.into_iter().chain([&self.active]);
+        deltas
+            .map(|delta| {
+                let more = delta.len().saturating_sub(reserved as usize);
+                delta.ram() + more * size_of::<(u64, u32)>()
+            })
+            .sum()
     }
 }
 
@@ -222,7 +229,7 @@ impl Slot {
         let mut buffer: RwLockWriteGuard<'_, _> =
             self.buffer.write().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut buffer);
-        let ram = buffer.ram() as u64;
+        let ram = buffer.ram(self.total.sorted) as u64;
         let before = self.ram.swap(ram, Ordering::Relaxed);
         let grown = ram.wrapping_sub(before);
         self.total.held.fetch_add(grown, Ordering::Relaxed);
