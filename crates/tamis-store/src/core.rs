@@ -502,13 +502,8 @@ impl Shared {
         always: bool,
         taken: &[Extent],
     ) -> Result<u64> {
-        let bytes = batch.bytes().len() as u64;
-        let needed = bytes + bytes / 4 + batch.len() as u64 * ENTRY_RAM;
-        if needed > MAX_BATCH {
-            self.give_back(taken);
-            let (what, len, max) = ("batch", needed, MAX_BATCH);
-            return Err(Error::TooLong { what, len, max });
-        }
+        let needed = batch_ram(batch.bytes().len() as u64, batch.len() as u64)
+            .inspect_err(|_| self.give_back(taken))?;
         loop {
             {
                 let mut writer = lock(writer);
@@ -688,8 +683,18 @@ impl Shared {
     }
 }
 
+/// Memory of a batch in the buffers: `count` writes in `bytes` encoded bytes.
+fn batch_ram(bytes: u64, count: u64) -> Result<u64> {
+    let len = bytes + bytes / 4 + count * ENTRY_RAM;
+    let (what, max) = ("batch", MAX_BATCH);
+    match len > max {
+        true => Err(Error::TooLong { what, len, max }),
+        false => Ok(len),
+    }
+}
+
 /// Most bytes of a batch in memory: offsets in a buffer have 32 bits.
-const MAX_BATCH: u64 = 1 << 30;
+pub(crate) const MAX_BATCH: u64 = 1 << 30;
 
 /// Memory of a buffered write besides its key and value: the header of its
 /// entry, its share of a table, and of the step in which an arena grows.
@@ -697,3 +702,20 @@ const ENTRY_RAM: u64 = 64;
 
 /// A place that cannot be one.
 const BAD_PLACE: &str = "the place of a large value is not in the file";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_gigabytes_are_refused() {
+        assert_eq!(batch_ram(800, 10).unwrap(), 1640);
+        assert!(batch_ram(858_993_459, 0).is_ok());
+        for (bytes, count) in
+            [(858_993_462, 0), (0, (1 << 24) + 1), (u64::from(u32::MAX), 1)]
+        {
+            let refused = batch_ram(bytes, count);
+            assert!(matches!(refused, Err(Error::TooLong { .. })));
+        }
+    }
+}

@@ -36,6 +36,15 @@ const ATTEMPTS: u32 = 20;
 /// them: offsets in a buffer have 32 bits.
 const MAX_UNMERGED: u64 = 3 << 30;
 
+/// Fails if a slot has more than [`MAX_UNMERGED`] bytes of buffered writes.
+fn check_unmerged(len: u64) -> Result<()> {
+    let (what, max) = ("log of a segment", MAX_UNMERGED);
+    match len > max {
+        true => Err(Error::TooLong { what, len, max }),
+        false => Ok(()),
+    }
+}
+
 /// Creates a store, which is durable after [`open`].
 pub(crate) fn create(disk: &dyn Disk, options: &Options) -> Result<()> {
     options.check()?;
@@ -299,10 +308,7 @@ impl Shared {
             self.overfull.fetch_or(overfull, Ordering::Relaxed);
             drop(view);
             let Some(writer) = &self.writer else {
-                if len > MAX_UNMERGED {
-                    let (what, max) = ("log of a segment", MAX_UNMERGED);
-                    return Err(Error::TooLong { what, len, max });
-                }
+                check_unmerged(len)?;
                 return self.ram.check(0);
             };
             lock(writer).next = sequence + 1;
@@ -416,4 +422,21 @@ fn scan(
         }
     }
     Ok(logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::MAX_INLINE;
+    use crate::options::MAX_KEY;
+
+    #[test]
+    fn buffers_that_cannot_be_merged_have_offsets_of_32_bits() {
+        assert!(check_unmerged(MAX_UNMERGED).is_ok());
+        let refused = check_unmerged(MAX_UNMERGED + 1);
+        assert!(matches!(refused, Err(Error::TooLong { .. })));
+        // One write more, and its step, still have offsets.
+        let write = (MAX_KEY + MAX_INLINE + (128 << 10)) as u64;
+        assert!(MAX_UNMERGED + write < u64::from(u32::MAX));
+    }
 }

@@ -218,3 +218,21 @@ impl Ram {
         self.segment_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::MAX_BATCH;
+
+    /// A slot may have the writes of two and of a batch for each.
+    #[test]
+    fn buffers_have_offsets_of_32_bits() {
+        for segment_bytes in [16 << 10, 4 << 20, 64 << 20] {
+            let options = Options::new().ram(1 << 40);
+            let limit = Ram::new(&options, segment_bytes).slot_limit();
+            assert!(limit >= 256 * (16 << 10));
+            let steps = 2 * MAX_STEP as u64;
+            assert!(2 * limit + MAX_BATCH + steps < u64::from(u32::MAX));
+        }
+    }
+}

@@ -361,3 +361,28 @@ impl View {
         (slots + self.directory.len() * 4) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A merge sorts the writes of a slot: 16 bytes each, of which the memory of
+    /// merging has the first ones.
+    #[test]
+    fn the_order_of_many_writes_is_counted() {
+        let total =
+            Arc::new(BufferBytes { sorted: 64, ..BufferBytes::default() });
+        let slot = Slot::new((0, 0), 0, None, &total);
+        for i in 0..100u64 {
+            let write = (Kind::Put, &i.to_le_bytes()[..], &[0; 20][..]);
+            slot.insert(i, i + 1, write, 0);
+        }
+        let held = slot.buffer().active.ram() as u64;
+        assert_eq!(slot.ram(), held + 36 * 16);
+        assert_eq!(total.held.load(Ordering::Relaxed), slot.ram());
+        slot.freeze(100);
+        assert_eq!(slot.ram(), held + 36 * 16);
+        drop(slot);
+        assert_eq!(total.held.load(Ordering::Relaxed), 0);
+    }
+}
