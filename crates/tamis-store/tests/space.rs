@@ -81,6 +81,16 @@ fn the_file_has_at_most_130_percent_of_the_data() -> Result<()> {
     Ok(())
 }
 
+/// The lengths of short segments differ by more: places fit fewer of them.
+#[test]
+fn few_short_segments_need_more() -> Result<()> {
+    for new_keys in [false, true] {
+        let most = churn(50_000, 4, 1200 << 10, 512 << 10, new_keys)?;
+        assert!(most <= 1.40, "{most} times the data");
+    }
+    Ok(())
+}
+
 /// Runs may have an eighth of the data's pages.
 #[test]
 fn runs_lengthen_the_file_by_little() -> Result<()> {
