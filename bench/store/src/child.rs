@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use fastrand::Rng;
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{self, Engine, Key, Memory, Result};
@@ -31,6 +32,13 @@ pub(crate) enum Job {
     Overwrite,
     Insert,
     Delete,
+}
+
+impl Job {
+    /// Whether it changes the store.
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, Self::Hit | Self::Miss | Self::Many)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -245,17 +253,9 @@ impl Counters {
                 .and_then(|number| number.parse().ok())
                 .unwrap_or(0)
         };
-        // Jiffies of user and system time, of 10 ms: the runs take seconds.
-        let stat = std::fs::read_to_string("/proc/self/stat")?;
-        let fields: Vec<&str> = stat
-            .rsplit_once(')')
-            .map(|(_, rest)| rest.split_whitespace().collect())
-            .unwrap_or_default();
-        let jiffies = |i: usize| -> f64 {
-            fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(0.0)
-        };
+        let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
         Ok(Self {
-            cpu: (jiffies(11) + jiffies(12)) / 100.0,
+            cpu: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,
             syscr: number(&io, "syscr:"),
             rchar: number(&io, "rchar:"),
             wchar: number(&io, "wchar:"),

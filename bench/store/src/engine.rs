@@ -20,13 +20,21 @@ pub(crate) struct Memory {
 /// Names of the engines, ours first.
 pub(crate) const ENGINES: &[&str] = &[
     "tamis",
+    "tamis-mapped",
     "tamis-direct",
+    "tamis-threads",
+    "tamis-direct-threads",
     "redb",
     "fjall",
     "lmdb",
     #[cfg(feature = "rocksdb")]
     "rocksdb",
 ];
+
+/// The engine whose store this one reads, if it is a form of reading.
+pub(crate) fn form_of(name: &str) -> Option<&'static str> {
+    name.starts_with("tamis-").then_some("tamis")
+}
 
 /// An open store.
 pub(crate) trait Engine {
@@ -68,8 +76,9 @@ pub(crate) fn open(
     create: bool,
 ) -> Result<Box<dyn Engine>> {
     Ok(match name {
-        "tamis" => Box::new(Tamis::open(dir, memory, create, false)?),
-        "tamis-direct" => Box::new(Tamis::open(dir, memory, create, true)?),
+        _ if name.starts_with("tamis") => {
+            Box::new(Tamis::open(name, dir, memory, create)?)
+        }
         "redb" => Box::new(Redb::open(dir, memory)?),
         "fjall" => Box::new(Fjall::open(dir, memory)?),
         "lmdb" => Box::new(Lmdb::open(dir)?),
@@ -86,22 +95,36 @@ struct Tamis {
 
 impl Tamis {
     fn open(
+        name: &str,
         dir: &Path,
         memory: Memory,
         create: bool,
-        direct: bool,
     ) -> Result<Self> {
-        use tamis_store::{Durability, Options, Store};
+        use tamis_store::{
+            Durability, Options, Overlap, QueueState, ReadMode, Store,
+        };
+        let (mode, overlap) = match name {
+            "tamis" => (ReadMode::Buffered, Overlap::Queue),
+            "tamis-mapped" => (ReadMode::Mapped, Overlap::Queue),
+            "tamis-direct" => (ReadMode::Direct, Overlap::Queue),
+            "tamis-threads" => (ReadMode::Buffered, Overlap::Threads),
+            "tamis-direct-threads" => (ReadMode::Direct, Overlap::Threads),
+            _ => return Err(format!("no engine `{name}`").into()),
+        };
         let options = Options::new()
             .ram(256 << 20)
             .buffer_bytes(memory.buffer)
             .absent_reads(0.001)
             .durability(Durability::None)
-            .direct_reads(direct);
+            .read_mode(mode)
+            .overlap(overlap);
         let store = match create {
             true => Store::create(dir, &options)?,
             false => Store::open(dir, &options)?,
         };
+        if let QueueState::Refused(error) = store.stats()?.queue {
+            eprintln!("{name} reads in threads: {error}");
+        }
         Ok(Self { store, loader: None })
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 
 use crate::child::{Figures, Job, VALUE};
-use crate::engine::{ENGINES, Result};
+use crate::engine::{ENGINES, Result, form_of};
 use crate::report;
 
 #[derive(Args)]
@@ -127,7 +127,9 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
             for name in &engines {
                 eprintln!("round {}: {job:?} {room:?} {name}", round + 1);
                 let dir = settings.dir.join(directory(name));
-                if job == Job::Load && name == "tamis-direct" {
+                // A form of reading writes as its engine does.
+                let form = form_of(name).is_some();
+                if form && (job.writes() || is_same(name, job)) {
                     continue;
                 }
                 let group = match room {
@@ -148,9 +150,14 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     report::print(&engines, sizes, &results, settings.write_docs)
 }
 
-/// Both forms of reading share a store.
+/// Forms of reading share a store.
 fn directory(name: &str) -> &str {
-    name.strip_suffix("-direct").unwrap_or(name)
+    form_of(name).unwrap_or(name)
+}
+
+/// Whether a form differs from others only in batches, and this is none.
+fn is_same(name: &str, job: Job) -> bool {
+    name.ends_with("-threads") && job != Job::Many
 }
 
 fn measure(
@@ -185,11 +192,6 @@ fn measure(
             shell
         }
     };
-    // Every round writes other records.
-    let tag = match name {
-        "tamis-direct" => round + 1000,
-        _ => round,
-    };
     let output = command
         .args(["child", name])
         .arg(dir)
@@ -200,7 +202,7 @@ fn measure(
             "--operations",
             &sizes.operations(room, job).to_string(),
             "--round",
-            &tag.to_string(),
+            &round.to_string(),
             "--buffer",
             &buffer.to_string(),
             "--cache",

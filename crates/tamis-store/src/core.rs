@@ -96,7 +96,7 @@ pub(crate) struct Parts {
     pub(crate) space: Space,
     pub(crate) durable: u64,
     pub(crate) lock: Option<Box<dyn Lock>>,
-    pub(crate) read_threads: usize,
+    pub(crate) readers: Readers,
 }
 
 /// Settings of the store and of this handle.
@@ -140,6 +140,8 @@ pub(crate) struct Counters {
     pub(crate) block_reads: AtomicU64,
     /// Bytes of these blocks beyond a page each.
     pub(crate) more_bytes: AtomicU64,
+    /// Blocks read through a queue.
+    pub(crate) queued_reads: AtomicU64,
     /// Blocks read that had no record of the key.
     pub(crate) absent_reads: AtomicU64,
     /// Large values read.
@@ -268,7 +270,7 @@ impl Shared {
             work: Signal::default(),
             room: Signal::default(),
             stopping: AtomicBool::new(false),
-            readers: Readers::new(parts.read_threads),
+            readers: parts.readers,
             loaders: AtomicU64::new(1),
             _lock: parts.lock,
         }
@@ -405,12 +407,23 @@ impl Shared {
         bytes: &mut [u8],
         offset: u64,
     ) -> Result<()> {
+        let read = self.lookups.read_at(bytes, offset);
+        self.finish_read(bytes, offset, read)
+    }
+
+    /// Counts the read of a block with this result, and reads the rest.
+    pub(crate) fn finish_read(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+        read: std::io::Result<usize>,
+    ) -> Result<()> {
         Counters::add(&self.counters.block_reads, 1);
         if bytes.len() as u64 > PAGE {
             let more = bytes.len() as u64 - PAGE;
             Counters::add(&self.counters.more_bytes, more);
         }
-        let read = match self.lookups.read_at(bytes, offset) {
+        let read = match read {
             Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => 0,
             Err(e) => return Err(Error::io("read", DATA, e)),
@@ -421,7 +434,7 @@ impl Shared {
     }
 
     /// The value of `key` in a block that was read.
-    fn value_in(
+    pub(crate) fn value_in(
         &self,
         key: &[u8],
         segment: &Segment,

@@ -77,6 +77,9 @@ pub enum Mode {
     /// An existing file, for reading past the page cache where the system
     /// can. Offsets, lengths and addresses of reads are multiples of 4096.
     ReadDirect,
+    /// An existing file, for reading pages in any order through maps of the
+    /// file in memory.
+    ReadMapped,
     /// An existing file, for reading and writing.
     Write,
     /// A new file, for reading and writing.
@@ -152,6 +155,37 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// As the system reports them. [`io::ErrorKind::Unsupported`] where it
     /// cannot; the range then keeps its bytes.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// A queue that reads up to `depth` pages of this file at the same time.
+    /// The default has none: reads then overlap in threads.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] if the disk has no queues; others as the
+    /// system reports them. Reads overlap in threads after any error.
+    fn queue(&self, depth: usize) -> io::Result<Box<dyn ReadQueue>> {
+        let _ = depth;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Reads of pages that are in flight together.
+pub trait ReadQueue: fmt::Debug + Send {
+    /// Reads 4096 bytes at each offset, and calls `done` once for each, in any
+    /// order: with the index of the offset, a page at an address that is a
+    /// multiple of 4096, and the number of its bytes that were read.
+    ///
+    /// Fewer bytes and errors have the meaning that they have in
+    /// [`DiskFile::read_at`]. After [`io::ErrorKind::Interrupted`] the caller
+    /// reads again, without the queue.
+    fn read(
+        &mut self,
+        offsets: &[u64],
+        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
+    );
+
+    /// Bytes of memory that the queue holds.
+    fn ram(&self) -> u64;
 }
 
 /// Reads until `buffer` is full.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, fadvise};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
-use crate::disk::{Disk, DiskFile, Lock, LockKind, Mode};
+use crate::disk::{Disk, DiskFile, Lock, LockKind, Mode, ReadQueue};
 use crate::manifest::DATA;
 
 /// A directory of the file system as a [`Disk`].
@@ -53,7 +53,7 @@ impl Disk for Files {
         let mut options = OpenOptions::new();
         options.read(true);
         match mode {
-            Mode::Read | Mode::ReadRandom => {}
+            Mode::Read | Mode::ReadRandom | Mode::ReadMapped => {}
             Mode::ReadDirect => {
                 options.custom_flags(OFlags::DIRECT.bits() as i32);
             }
@@ -70,7 +70,10 @@ impl Disk for Files {
             // A file system without advice reads as it did.
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
-        Ok(Arc::new(OpenFile(file)))
+        match mode {
+            Mode::ReadMapped => map(file),
+            _ => Ok(Arc::new(OpenFile(file))),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -120,6 +123,33 @@ impl Disk for Files {
     }
 }
 
+/// A file that is read through maps.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn map(file: File) -> io::Result<Arc<dyn DiskFile>> {
+    Ok(Arc::new(crate::mapped::MappedFile::new(file)?))
+}
+
+/// Elsewhere the part of a map after the end of its file need not follow the
+/// file as it grows.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn map(_: File) -> io::Result<Arc<dyn DiskFile>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A queue of reads of `file`.
+#[cfg(all(target_os = "linux", feature = "io-uring"))]
+pub(crate) fn queue(
+    file: &File,
+    depth: usize,
+) -> io::Result<Box<dyn ReadQueue>> {
+    Ok(Box::new(crate::ring::Ring::new(file.try_clone()?, depth)?))
+}
+
+#[cfg(not(all(target_os = "linux", feature = "io-uring")))]
+pub(crate) fn queue(_: &File, _: usize) -> io::Result<Box<dyn ReadQueue>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// A file of [`Files`].
 #[derive(Debug)]
 struct OpenFile(File);
@@ -153,6 +183,10 @@ impl DiskFile for OpenFile {
             }
             result => Ok(result?),
         }
+    }
+
+    fn queue(&self, depth: usize) -> io::Result<Box<dyn ReadQueue>> {
+        queue(&self.0, depth)
     }
 }
 

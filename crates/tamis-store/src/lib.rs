@@ -56,7 +56,8 @@
 //! | `extents`, `space` | free pages; when a page is free |
 //! | `open`, `background` | creation, recovery; when merging happens |
 //! | `ram`, `stats`, `verify`, `plan` | budget; counts; checks; costs before a store exists |
-//! | `disk`, `files` | the trait for all I/O; a directory |
+//! | `disk`, `files` | the traits for all I/O; a directory |
+//! | `mapped`, `ring` | reads through maps; reads in flight together (io_uring) |
 //!
 //! A slot is replaced and never changed when its segment is, so that readers
 //! take no latch while they read, and a snapshot is the view of its moment.
@@ -92,12 +93,16 @@ mod load;
 mod log;
 mod manifest;
 mod many;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod mapped;
 mod merge;
 mod open;
 mod options;
 mod page;
 mod plan;
 mod ram;
+#[cfg(all(target_os = "linux", feature = "io-uring"))]
+mod ring;
 mod runs;
 mod segment;
 mod snapshot;
@@ -108,14 +113,16 @@ mod verify;
 mod view;
 
 pub use batch::Batch;
-pub use disk::{Disk, DiskFile, Lock, LockKind, Mode};
+pub use disk::{Disk, DiskFile, Lock, LockKind, Mode, ReadQueue};
 pub use error::{Error, Result};
 pub use files::Files;
 pub use load::Loader;
-pub use options::{Durability, MAX_KEY, MAX_VALUE, MIN_RAM, Options};
+pub use options::{
+    Durability, MAX_KEY, MAX_VALUE, MIN_RAM, Options, Overlap, ReadMode,
+};
 pub use plan::{Plan, plan};
 pub use snapshot::{IntoIter, Iter, Snapshot};
-pub use stats::{DiskStats, IoStats, RamStats, Stats};
+pub use stats::{DiskStats, IoStats, QueueState, RamStats, Stats};
 pub use store::Store;
 pub use verify::Verified;
 

@@ -1,18 +1,26 @@
-//! Overlapping reads: threads that read blocks for
+//! Overlapping reads: a queue of the disk, or threads, that read blocks for
 //! [`Store::get_many`](crate::Store::get_many).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::core::{Found, FoundFor, Shared, Signal, lock};
+use crate::core::{Counters, Found, FoundFor, FoundIn, Shared, Signal, lock};
+use crate::disk::{DiskFile, ReadQueue};
 use crate::error::{Error, Result};
+use crate::options::{Options, Overlap, ReadMode};
+use crate::stats::QueueState;
 
-/// A read that takes longer came from the disk: the next ones are given to
-/// threads. Reads from the page cache are faster without them.
+/// A read that takes longer came from the disk: the next ones overlap. Reads
+/// from the page cache are faster one after the other.
 const SLOW: Duration = Duration::from_micros(15);
+
+/// Reads in a queue that take longer on average came from the disk, at least
+/// in part: the next batch begins with the queue.
+const SLOW_IN_QUEUE: Duration = Duration::from_micros(4);
 
 /// A value, or its absence.
 type Value = Option<Vec<u8>>;
@@ -65,9 +73,14 @@ struct State {
     stopping: bool,
 }
 
-/// Threads that read. They start with the first job.
+/// A queue of reads, and threads, which start with the first job.
 #[derive(Debug)]
 pub(crate) struct Readers {
+    queue: std::result::Result<Mutex<Box<dyn ReadQueue>>, QueueState>,
+    /// Whether all reads come from the disk.
+    direct: bool,
+    /// Whether the queue's last reads came from the disk.
+    slow: AtomicBool,
     threads: usize,
     started: OnceLock<Started>,
 }
@@ -79,9 +92,46 @@ struct Started {
 }
 
 impl Readers {
-    /// At most `threads` threads.
-    pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, started: OnceLock::new() }
+    /// The queue of `file` that the options want, and their threads.
+    pub(crate) fn new(options: &Options, file: &dyn DiskFile) -> Self {
+        let queue = match options.overlap {
+            Overlap::Queue => file
+                .queue(options.queue_depth())
+                .map_err(|error| QueueState::Refused(error.kind())),
+            Overlap::Threads => Err(QueueState::NotWanted),
+        };
+        Self {
+            queue: queue.map(Mutex::new),
+            direct: options.read_mode == ReadMode::Direct,
+            slow: AtomicBool::new(false),
+            threads: options.read_threads,
+            started: OnceLock::new(),
+        }
+    }
+
+    /// Bytes of memory of the queue.
+    pub(crate) fn ram(&self) -> u64 {
+        self.queue.as_ref().map_or(0, |queue| lock(queue).ram())
+    }
+
+    /// Whether there is a queue.
+    pub(crate) fn queue_state(&self) -> QueueState {
+        self.queue.as_ref().map_or_else(|state| *state, |_| QueueState::Open)
+    }
+
+    /// The queue, unless it is in use.
+    fn free_queue(&self) -> Option<MutexGuard<'_, Box<dyn ReadQueue>>> {
+        match self.queue.as_ref().ok()?.try_lock() {
+            Ok(queue) => Some(queue),
+            // A queue takes its pages back before it reads again.
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Whether the next reads probably come from the disk.
+    fn expects_disk(&self) -> bool {
+        self.direct || self.slow.load(Ordering::Relaxed)
     }
 
     /// Ends the threads and waits for them. They hold the lock of the store
@@ -122,6 +172,16 @@ impl Readers {
     }
 }
 
+/// Bytes of memory that the queue of a handle with these options will have, if
+/// the system does not refuse it.
+pub(crate) fn queue_ram(options: &Options) -> u64 {
+    match options.overlap {
+        #[cfg(all(target_os = "linux", feature = "io-uring"))]
+        Overlap::Queue => crate::ring::ram(options.queue_depth()),
+        _ => 0,
+    }
+}
+
 /// Works on jobs until the store is dropped.
 fn serve(queue: &Queue) {
     loop {
@@ -157,24 +217,136 @@ impl Shared {
             }
         }
         let mut reads = reads.into_iter();
-        while let Some((at, found)) = reads.next() {
-            let start = Instant::now();
-            values[at] = self.fetch(keys[at].as_ref(), &found)?;
-            if reads.len() > 1 && start.elapsed() > SLOW {
-                let (places, reads): (Vec<_>, Vec<_>) = reads
-                    .map(|(at, f)| {
-                        (at, (keys[at].as_ref().to_vec(), f.shared()))
-                    })
-                    .unzip();
-                for (at, value) in places.into_iter().zip(self.share(reads)) {
-                    values[at] = value?;
+        if !self.readers.expects_disk() {
+            while let Some((at, found)) = reads.next() {
+                let start = Instant::now();
+                values[at] = self.fetch(keys[at].as_ref(), &found)?;
+                if reads.len() > 1 && start.elapsed() > SLOW {
+                    break;
                 }
-                break;
             }
         }
+        self.overlap(keys, reads.collect(), &mut values)?;
         // The extents that were read belong to the view.
         drop(view);
         Ok(values)
+    }
+
+    /// Does the reads at the same time: those of single pages in the queue,
+    /// others in threads.
+    fn overlap<K: AsRef<[u8]>>(
+        self: &Arc<Self>,
+        keys: &[K],
+        mut reads: Vec<(usize, FoundIn<'_>)>,
+        values: &mut [Value],
+    ) -> Result<()> {
+        if reads.len() > 1 {
+            if let Some(mut queue) = self.readers.free_queue() {
+                let (start, count) = (Instant::now(), reads.len());
+                reads = self.enqueue(&mut **queue, keys, reads, values)?;
+                let queued = (count - reads.len()) as u32;
+                if queued > 0 {
+                    let slow = start.elapsed() > SLOW_IN_QUEUE * queued;
+                    self.readers.slow.store(slow, Ordering::Relaxed);
+                }
+            }
+        }
+        if reads.len() > 1 {
+            let (places, reads): (Vec<_>, Vec<_>) = reads
+                .into_iter()
+                .map(|(at, f)| (at, (keys[at].as_ref().to_vec(), f.shared())))
+                .unzip();
+            for (at, value) in places.into_iter().zip(self.share(reads)) {
+                values[at] = value?;
+            }
+            return Ok(());
+        }
+        for (at, found) in reads {
+            values[at] = self.fetch(keys[at].as_ref(), &found)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the blocks that are single pages in the queue. Returns the other
+    /// reads.
+    fn enqueue<'v, K: AsRef<[u8]>>(
+        &self,
+        queue: &mut dyn ReadQueue,
+        keys: &[K],
+        reads: Vec<(usize, FoundIn<'v>)>,
+        values: &mut [Value],
+    ) -> Result<Vec<(usize, FoundIn<'v>)>> {
+        let mut offsets = Vec::with_capacity(reads.len());
+        let mut pages = Vec::with_capacity(reads.len());
+        let mut others = Vec::new();
+        for (at, found) in reads {
+            match self.single_page(keys[at].as_ref(), &found) {
+                Some(offset) => {
+                    offsets.push(offset);
+                    pages.push((at, found));
+                }
+                None => others.push((at, found)),
+            }
+        }
+        let mut failed = None;
+        queue.read(&offsets, &mut |i, bytes, read| {
+            let (at, found) = &pages[i];
+            let key = keys[*at].as_ref();
+            match self.complete(key, found, offsets[i], bytes, read) {
+                Ok(value) => values[*at] = value,
+                Err(error) => failed = Some(error),
+            }
+        });
+        let count = offsets.len() as u64;
+        Counters::add(&self.counters.queued_reads, count);
+        failed.map_or(Ok(others), Err)
+    }
+
+    /// Offset of the block at a place, if it is a page.
+    fn single_page(&self, key: &[u8], found: &FoundIn<'_>) -> Option<u64> {
+        match found {
+            Found::Block { segment, page, pages: 1 } => {
+                Some(segment.offset(*page))
+            }
+            Found::Run { slot, at } => {
+                let position = self.hash.position(key);
+                let (run, (page, pages)) =
+                    slot.runs.as_ref()?.block(*at, position)?;
+                (pages == 1).then(|| run.offset(page))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of `key` in the page of a place that was read.
+    fn complete(
+        &self,
+        key: &[u8],
+        found: &FoundIn<'_>,
+        offset: u64,
+        bytes: &mut [u8],
+        read: io::Result<usize>,
+    ) -> Result<Value> {
+        self.finish_read(bytes, offset, read)?;
+        match found {
+            Found::Block { segment, page, .. } => {
+                self.value_in(key, segment, *page, bytes)
+            }
+            Found::Run { slot, at } => {
+                let position = self.hash.position(key);
+                let runs = slot.runs.as_ref();
+                let block = runs.and_then(|runs| runs.block(*at, position));
+                if let Some((run, (page, _))) = block {
+                    let value = self.value_in_run(key, run, page, bytes)?;
+                    if value.is_some() {
+                        return Ok(value);
+                    }
+                }
+                // Two keys have the same position.
+                self.fetch_run(key, slot, *at)
+            }
+            Found::Known(_) | Found::Large(_) => self.fetch(key, found),
+        }
     }
 
     /// Does the reads in several threads, this one among them.

@@ -15,7 +15,8 @@ use crate::hash::KeyHash;
 use crate::load;
 use crate::log;
 use crate::manifest::{DATA, Manifest, SLOTS, SegmentEntry};
-use crate::options::{FilterSize, Options};
+use crate::many::Readers;
+use crate::options::{FilterSize, Options, ReadMode};
 use crate::page::Place;
 use crate::ram::Ram;
 use crate::runs::Runs;
@@ -247,10 +248,14 @@ fn load(
         }
     }
     // A file of its own: merges and iterators read ahead, lookups do not.
-    let lookups = match options.direct {
-        false => open_data(&*disk, Mode::ReadRandom)?,
-        true => open_data(&*disk, Mode::ReadDirect)?,
+    let mode = match options.read_mode {
+        ReadMode::Buffered => Mode::ReadRandom,
+        ReadMode::Direct => Mode::ReadDirect,
+        ReadMode::Mapped => Mode::ReadMapped,
     };
+    let lookups = open_data(&*disk, mode)?;
+    let readers = Readers::new(options, &*lookups);
+    ram.queue.store(readers.ram(), Ordering::Relaxed);
     let shared = Shared::new(Parts {
         disk,
         data,
@@ -274,7 +279,7 @@ fn load(
         space,
         durable: logs.next - 1,
         lock,
-        read_threads: options.read_threads,
+        readers,
     });
     let ends = logs.kept.iter().map(|&(_, first)| first).skip(1);
     for (&(number, first), end) in

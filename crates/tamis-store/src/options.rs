@@ -32,6 +32,39 @@ pub enum Durability {
     Always,
 }
 
+/// How lookups read the data file. Merges, iterators and
+/// [`Store::verify`](crate::Store::verify) always use the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadMode {
+    /// A system call per block, through the page cache. An error of the
+    /// device is an [`Error::Io`].
+    #[default]
+    Buffered,
+    /// A system call per block, past the page cache: a cache elsewhere, or
+    /// other programs, keep the memory.
+    Direct,
+    /// A copy per block from a map of the file in memory, on Linux: about
+    /// half of the time of a lookup while the data is in the page cache.
+    ///
+    /// An error of the device, and a file that another program cuts, end the
+    /// process with the signal `SIGBUS`. Checksums are verified as in the
+    /// other modes.
+    Mapped,
+}
+
+/// How [`Store::get_many`](crate::Store::get_many) reads several blocks at
+/// the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// In a queue of the disk: io_uring on Linux, with the crate's feature
+    /// `io-uring`. In threads where the system has none or refuses it:
+    /// [`Stats::queue`](crate::Stats::queue) has the reason.
+    #[default]
+    Queue,
+    /// In threads.
+    Threads,
+}
+
 /// Settings of [`Store::create`](crate::Store::create) and
 /// [`Store::open`](crate::Store::open).
 ///
@@ -49,11 +82,12 @@ pub struct Options {
     pub(crate) filter: FilterSize,
     pub(crate) durability: Durability,
     pub(crate) background: bool,
-    pub(crate) direct: bool,
+    pub(crate) read_mode: ReadMode,
     pub(crate) seed: Option<u128>,
     pub(crate) segment_bytes: u64,
     pub(crate) buffer_bytes: u64,
     pub(crate) read_threads: usize,
+    pub(crate) overlap: Overlap,
     pub(crate) spill_eagerly: bool,
 }
 
@@ -73,11 +107,12 @@ impl Default for Options {
             filter: FilterSize::AbsentReads(0.01),
             durability: Durability::Interval(Duration::from_millis(100)),
             background: true,
-            direct: false,
+            read_mode: ReadMode::default(),
             seed: None,
             segment_bytes: 4 << 20,
             buffer_bytes: u64::MAX,
             read_threads: 16,
+            overlap: Overlap::default(),
             spill_eagerly: false,
         }
     }
@@ -155,14 +190,26 @@ impl Options {
         self
     }
 
-    /// Whether lookups read past the page cache.
+    /// How lookups read the data file.
     ///
     /// ```
-    /// let options = tamis_store::Options::new().direct_reads(true);
+    /// use tamis_store::{Options, ReadMode, Store};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let store = Store::create(dir.path(), &Options::new())?;
+    /// store.put("apple", "red")?;
+    /// store.compact()?;
+    /// store.close()?;
+    /// # #[cfg(target_os = "linux")] {
+    /// let mapped = Options::new().read_mode(ReadMode::Mapped);
+    /// let store = Store::open(dir.path(), &mapped)?;
+    /// assert_eq!(store.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn direct_reads(mut self, direct: bool) -> Self {
-        self.direct = direct;
+    pub fn read_mode(mut self, mode: ReadMode) -> Self {
+        self.read_mode = mode;
         self
     }
 
@@ -206,9 +253,28 @@ impl Options {
         self
     }
 
+    /// How [`Store::get_many`](crate::Store::get_many) reads several blocks
+    /// at the same time. A queue takes memory of the budget: 64 pages and
+    /// their entries, or a 64th of a budget below 17 MiB.
+    ///
+    /// ```
+    /// use tamis_store::{Options, Overlap};
+    /// let options = Options::new().overlap(Overlap::Threads);
+    /// ```
+    #[must_use]
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.overlap = overlap;
+        self
+    }
+
+    /// Pages that a queue of reads has.
+    pub(crate) fn queue_depth(&self) -> usize {
+        (self.ram / 64 / 4200).clamp(8, 64) as usize
+    }
+
     /// Number of threads that read for
-    /// [`Store::get_many`](crate::Store::get_many), 16 by default, at most
-    /// 256. They start when a batch reads from the disk.
+    /// [`Store::get_many`](crate::Store::get_many) where it has no queue, 16
+    /// by default, at most 256. They start when a batch reads from the disk.
     ///
     /// ```
     /// let options = tamis_store::Options::new().read_threads(32);

@@ -1,10 +1,13 @@
 //! Costs of a store before it exists.
 
+use std::sync::atomic::Ordering;
+
 use tamis::TinySet;
 
 use crate::codec::varint_len;
 use crate::error::{Error, Result};
 use crate::extents::PAGE;
+use crate::many;
 use crate::open::bits_per_key;
 use crate::options::{FilterSize, MAX_KEY, MAX_VALUE, Options};
 use crate::page;
@@ -121,6 +124,7 @@ pub fn plan(
     let index_file = fences + filters + segments * PAGE as f64 / 2.0;
     let file = data + index_file + n * large as f64;
     let ram = Ram::new(options, options.segment_bytes);
+    ram.queue.store(many::queue_ram(options), Ordering::Relaxed);
     // Directory, slots and segments, without fences and filters.
     let per_segment = 600.0;
     let reserved = ram.reserved() + (segments * per_segment) as u64;

@@ -54,6 +54,8 @@ pub(crate) struct Ram {
     pub(crate) buffers: Arc<BufferBytes>,
     /// Bytes of the directory and the slots.
     pub(crate) directory: AtomicU64,
+    /// Bytes of the queue of reads.
+    pub(crate) queue: AtomicU64,
 }
 
 impl Ram {
@@ -69,6 +71,7 @@ impl Ram {
                 ..BufferBytes::default()
             }),
             directory: AtomicU64::new(0),
+            queue: AtomicU64::new(0),
         }
     }
 
@@ -117,6 +120,7 @@ impl Ram {
             + self.segment_bytes / 16
             + self.most_runs()
             + self.most_collected() as u64
+            + self.queue.load(Ordering::Relaxed)
             + FIXED
     }
 

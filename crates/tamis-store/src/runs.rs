@@ -69,7 +69,7 @@ impl Run {
     }
 
     /// Offset in the file of a page.
-    fn offset(&self, page: u32) -> u64 {
+    pub(crate) fn offset(&self, page: u32) -> u64 {
         self.entry.extent.offset() + u64::from(page) * PAGE
     }
 
@@ -416,6 +416,18 @@ impl Runs {
         Known::Nothing
     }
 
+    /// The block of write `at`, which is not a deletion: its run, first page
+    /// and pages.
+    pub(crate) fn block(
+        &self,
+        at: u32,
+        position: u64,
+    ) -> Option<(&Run, (u32, u32))> {
+        let run =
+            self.runs.get(usize::from(*self.places.get(at as usize)? >> 1))?;
+        Some((run, run.locate(position)?))
+    }
+
     /// Reads all writes: their entries, and the order of their positions and
     /// keys, with the newest of each key.
     pub(crate) fn load(
@@ -556,22 +568,12 @@ impl Shared {
             let Some((page, pages)) = run.locate(position) else {
                 return Err(run.corrupt(0, "a record is before its run"));
             };
-            let read = |bytes: &mut [u8]| -> Result<Option<Option<Vec<u8>>>> {
+            let read = |bytes: &mut [u8]| {
                 self.read_block(bytes, run.offset(page))?;
-                let block = run.parse(bytes, page)?;
-                let corrupt = |why| run.corrupt(page, why);
-                let Some(record) = block.find(key).map_err(corrupt)? else {
-                    return Ok(None);
-                };
-                if !record.large {
-                    return Ok(Some(Some(record.value.to_vec())));
-                }
-                let place = Place::decode(record.value);
-                let place = place.ok_or_else(|| self.bad_place())?;
-                Ok(Some(self.read_large(place).map(Some)?))
+                self.value_in_run(key, run, page, bytes)
             };
             if let Some(value) = self.with_block(pages, read)? {
-                return Ok(value);
+                return Ok(Some(value));
             }
         }
         match slot
@@ -582,6 +584,28 @@ impl Shared {
             None => Ok(None),
             Some((segment, block)) => self.fetch_block(key, segment, block),
         }
+    }
+
+    /// The value of `key` in a block of a run that was read; `None` if the
+    /// block has another key at its position.
+    pub(crate) fn value_in_run(
+        &self,
+        key: &[u8],
+        run: &Run,
+        page: u32,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let block = run.parse(bytes, page)?;
+        let corrupt = |why| run.corrupt(page, why);
+        let Some(record) = block.find(key).map_err(corrupt)? else {
+            return Ok(None);
+        };
+        if !record.large {
+            return Ok(Some(record.value.to_vec()));
+        }
+        let place = Place::decode(record.value);
+        let place = place.ok_or_else(|| self.bad_place())?;
+        self.read_large(place).map(Some)
     }
 
     /// Makes memory free or logs short: spills or merges a slot, and returns

@@ -32,6 +32,24 @@ pub struct Stats {
     /// Bits of filters and fences per record in segments; `None` without
     /// records.
     pub bits_per_key: Option<f64>,
+    /// Whether batches of lookups read through a queue of the disk.
+    pub queue: QueueState,
+}
+
+/// Whether [`Store::get_many`](crate::Store::get_many) reads through a queue
+/// of the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueState {
+    /// It does.
+    Open,
+    /// It reads in threads, as chosen by
+    /// [`Overlap::Threads`](crate::Overlap::Threads).
+    NotWanted,
+    /// It reads in threads, because the disk has no queue or the system
+    /// refused one with this error: [`std::io::ErrorKind::Unsupported`]
+    /// without the feature `io-uring`, or before Linux 5.6.
+    Refused(std::io::ErrorKind),
 }
 
 /// Bytes of memory that a handle holds.
@@ -52,7 +70,8 @@ pub struct RamStats {
     pub buffer: u64,
     /// The most that buffered writes may hold.
     pub buffer_limit: u64,
-    /// Reserved for a merge, for the log and for the handle.
+    /// Reserved for a merge, for the log, for a queue of reads and for the
+    /// handle.
     pub reserved: u64,
 }
 
@@ -107,6 +126,9 @@ pub struct IoStats {
     pub block_reads: u64,
     /// Bytes of these blocks.
     pub block_bytes: u64,
+    /// Blocks read through a queue of the disk, among
+    /// [`block_reads`](Self::block_reads).
+    pub queued_reads: u64,
     /// Blocks read for keys that are absent.
     pub absent_reads: u64,
     /// Large values read, one read each.
@@ -197,6 +219,7 @@ impl Shared {
                 block_reads: get(&counters.block_reads),
                 block_bytes: get(&counters.block_reads) * PAGE
                     + get(&counters.more_bytes),
+                queued_reads: get(&counters.queued_reads),
                 absent_reads: get(&counters.absent_reads),
                 large_reads: get(&counters.large_reads),
                 merges: get(&counters.merges),
@@ -209,6 +232,7 @@ impl Shared {
             absent_reads: absent,
             bits_per_key: (records > 0)
                 .then(|| 8.0 * (fences + filters) as f64 / records as f64),
+            queue: self.readers.queue_state(),
         })
     }
 

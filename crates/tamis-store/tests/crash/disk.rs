@@ -14,7 +14,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fastrand::Rng;
-use tamis_store::{Disk, DiskFile, Lock, LockKind, Mode};
+use tamis_store::{Disk, DiskFile, Lock, LockKind, Mode, ReadQueue};
 
 /// Unit that the disk writes whole.
 const SECTOR: u64 = 64;
@@ -572,9 +572,10 @@ impl SimFile {
     fn writes(&self) -> io::Result<()> {
         match self.mode {
             Mode::Write | Mode::Create => Ok(()),
-            Mode::Read | Mode::ReadRandom | Mode::ReadDirect => {
-                Err(io::ErrorKind::PermissionDenied.into())
-            }
+            Mode::Read
+            | Mode::ReadRandom
+            | Mode::ReadDirect
+            | Mode::ReadMapped => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
@@ -665,5 +666,40 @@ impl DiskFile for SimFile {
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.change(false, |_| Change::Punch { offset, len })
+    }
+
+    fn queue(&self, depth: usize) -> io::Result<Box<dyn ReadQueue>> {
+        assert!(depth > 1, "reads overlap");
+        let (disk, number, mode) = (self.disk.clone(), self.number, self.mode);
+        Ok(Box::new(SimQueue { file: Self { disk, number, mode } }))
+    }
+}
+
+/// A queue whose reads complete in a random order.
+#[derive(Debug)]
+struct SimQueue {
+    file: SimFile,
+}
+
+#[repr(align(4096))]
+struct Page([u8; 4096]);
+
+impl ReadQueue for SimQueue {
+    fn read(
+        &mut self,
+        offsets: &[u64],
+        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
+    ) {
+        let mut order: Vec<usize> = (0..offsets.len()).collect();
+        self.file.disk.state().rng.shuffle(&mut order);
+        let mut page = Box::new(Page([0; 4096]));
+        for i in order {
+            let read = self.file.read_at(&mut page.0, offsets[i]);
+            done(i, &mut page.0, read);
+        }
+    }
+
+    fn ram(&self) -> u64 {
+        4096
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use tamis_store::{Batch, Durability, Error, Options, Result, Store};
+use tamis_store::{
+    Batch, Durability, Error, Options, ReadMode, Result, Store,
+};
 
 use crate::disk::{Fault, FaultKind, SimDisk};
 
@@ -121,6 +123,8 @@ pub(crate) struct History {
     seed: u64,
     steps: usize,
     options: Options,
+    /// Whether lookups are made in batches, which a queue of the disk reads.
+    batched: bool,
     always: bool,
     store: Option<Store>,
     /// Contents after each write since the last that is surely durable. The
@@ -140,10 +144,14 @@ impl History {
             (false, true) => Durability::None,
             (false, false) => Durability::Interval(Duration::from_nanos(1)),
         };
+        let mode = [ReadMode::Buffered, ReadMode::Direct, ReadMode::Mapped]
+            [rng.usize(..3)];
+        // Batches of other modes overlap only where a read takes long.
+        let batched = mode == ReadMode::Direct && rng.bool();
         let options = Options::new()
             .background(false)
             .durability(durability)
-            .direct_reads(rng.bool())
+            .read_mode(mode)
             .segment_bytes(16 << 10)
             .spill_eagerly(rng.bool())
             .buffer_bytes(1 << rng.u32(12..16))
@@ -154,6 +162,7 @@ impl History {
             seed,
             steps,
             options,
+            batched,
             always,
             store: None,
             contents: vec![Content::new()],
@@ -360,6 +369,18 @@ impl History {
             .filter_map(|(k, found)| Some((k, found.ok()?)))
             .map(|(k, value)| (k, value.map(|value| version(k, &value))))
             .collect();
+        if self.batched {
+            let keys: Vec<_> = (0..KEYS).map(key).collect();
+            match self.store().get_many(&keys) {
+                Err(_) => assert!(found.len() < KEYS.into()),
+                Ok(values) => {
+                    let values = (0..KEYS).zip(values);
+                    let values = values
+                        .map(|(k, v)| (k, v.map(|value| version(k, &value))));
+                    assert_eq!(values.collect::<Vec<_>>(), found);
+                }
+            }
+        }
         let agrees = |content: &Content| {
             found.iter().all(|(k, v)| content.get(k) == v.as_ref())
         };
@@ -376,8 +397,15 @@ impl History {
     fn read(&self) -> Result<Content> {
         let store = self.store();
         let mut found = Content::new();
-        for k in 0..KEYS {
-            if let Some(value) = store.get(key(k))? {
+        let keys: Vec<_> = (0..KEYS).map(key).collect();
+        let values = match self.batched {
+            true => store.get_many(&keys)?,
+            false => {
+                keys.iter().map(|k| store.get(k)).collect::<Result<_>>()?
+            }
+        };
+        for (k, value) in (0..KEYS).zip(values) {
+            if let Some(value) = value {
                 found.insert(k, version(k, &value));
             }
         }
