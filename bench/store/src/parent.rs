@@ -28,6 +28,10 @@ pub(crate) struct Settings {
     #[arg(long, value_delimiter = ',')]
     pub(crate) engines: Vec<String>,
 
+    /// Only these measurements after the load, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) jobs: Vec<Job>,
+
     /// Directory for the stores, on the disk to measure
     #[arg(long, default_value = "target/bench-store")]
     pub(crate) dir: PathBuf,
@@ -119,6 +123,11 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     for round in 0..sizes.rounds {
         for (room, job) in JOBS {
             if job == Job::Load && round > 0 {
+                continue;
+            }
+            let wanted =
+                settings.jobs.is_empty() || settings.jobs.contains(&job);
+            if job != Job::Load && !wanted {
                 continue;
             }
             if room == Room::Limited && group.is_none() {

@@ -66,7 +66,7 @@ impl Disk for Files {
         }
         let file = options.open(self.dir.join(name))?;
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        if mode == Mode::ReadRandom {
+        if matches!(mode, Mode::ReadRandom | Mode::ReadMapped) {
             // A file system without advice reads as it did.
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
