@@ -142,7 +142,12 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
                     continue;
                 }
                 let group = match room {
-                    Room::Cached => None,
+                    Room::Cached => {
+                        if !job.writes() {
+                            read_all(&dir)?;
+                        }
+                        None
+                    }
                     Room::Limited => {
                         drop_cached(&dir)?;
                         group.as_ref()
@@ -236,6 +241,20 @@ fn drop_cached(dir: &Path) -> Result<()> {
             let file = std::fs::File::open(&path)?;
             file.sync_all()?;
             fadvise(&file, 0, None, Advice::DontNeed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads all files of `dir`, so that the page cache has them.
+fn read_all(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read_all(&path)?;
+        } else {
+            let mut file = std::fs::File::open(&path)?;
+            std::io::copy(&mut file, &mut std::io::sink())?;
         }
     }
     Ok(())

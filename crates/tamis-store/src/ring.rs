@@ -35,8 +35,8 @@ struct Pages {
     layout: Layout,
 }
 
-// SAFETY: `start` is an allocation that only this value refers to, apart from
-// the kernel, which threads do not concern.
+// SAFETY: `start` is an allocation that only this value and the kernel refer
+// to. The kernel's writes end before `read` and `drop` return, in any thread.
 unsafe impl Send for Pages {}
 
 impl Pages {
@@ -175,13 +175,10 @@ impl Ring {
         let want = if all { in_flight } else { in_flight.div_ceil(2) };
         let mut attempts = 0;
         loop {
-            match self.ring.submit_and_wait(want) {
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Short of memory, or completions are to be taken first; any
-                // other refusal may leave reads in flight as well.
-                Err(_) => std::thread::sleep(Duration::from_micros(50)),
-            }
+            // An error may be an interruption, or lack of memory, or that
+            // completions are to be taken first: reads may be in flight after
+            // any of them.
+            let _ = self.ring.submit_and_wait(want);
             if !self.ring.completion().is_empty() {
                 break;
             }
@@ -190,6 +187,7 @@ impl Ring {
                 self.broken = true;
                 return;
             }
+            std::thread::sleep(Duration::from_micros(50));
         }
         loop {
             let entry = self.ring.completion().next();
@@ -264,7 +262,7 @@ impl ReadQueue for Ring {
                 done(i, bytes, result);
             });
         }
-        // The kernel has stopped to answer: its pages are not touched.
+        // The kernel completes nothing: the pages it has are not touched.
         let mut page = vec![0; 2 * PAGE_LEN];
         let skip = page.as_ptr().align_offset(PAGE_LEN);
         let page = &mut page[skip..skip + PAGE_LEN];

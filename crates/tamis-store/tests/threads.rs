@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tamis_store::{
     Batch, Disk, DiskFile, Durability, Error, Files, Lock, LockKind, Mode,
-    Options, Result, Store,
+    Options, ReadMode, Result, Store,
 };
 
 fn options() -> Options {
@@ -418,10 +418,23 @@ fn repeat(
 /// writes or deletes both.
 #[test]
 fn all_kinds_of_readers_beside_merges_splits_and_joins() -> Result<()> {
+    readers_beside_merges(ReadMode::Buffered)
+}
+
+/// The file is cut while maps of it are read.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn readers_of_maps_beside_merges_splits_and_joins() -> Result<()> {
+    readers_beside_merges(ReadMode::Mapped)
+}
+
+fn readers_beside_merges(mode: ReadMode) -> Result<()> {
     const PAIRS: u64 = 3000;
     const ROUNDS: u64 = 6;
     let dir = tempfile::tempdir().expect("a directory");
-    let store = Store::create(dir.path(), &options().ram(16 << 20))?;
+    let options = options().read_mode(mode);
+    let options = &options.ram(16 << 20);
+    let store = Store::create(dir.path(), options)?;
     let done = AtomicBool::new(false);
     let (store, done, path) = (&store, &done, dir.path());
     let sides = |pair: u64| [pair, pair | 1 << 63].map(u64::to_le_bytes);
@@ -495,7 +508,11 @@ fn all_kinds_of_readers_beside_merges_splits_and_joins() -> Result<()> {
         });
         let others = scope.spawn(move || {
             repeat(done, |_| {
-                let other = Store::open_read_only(path, &options())?;
+                let other = Store::open_read_only(path, options)?;
+                for pair in (0..PAIRS).step_by(7) {
+                    let [a, b] = sides(pair);
+                    same(pair, [other.get(a)?, other.get(b)?]);
+                }
                 halves(&mut other.iter()?)
             })
         });

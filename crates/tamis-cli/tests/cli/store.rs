@@ -36,6 +36,31 @@ fn records_are_stored_found_and_deleted() {
     assert_eq!(dir.run("store scan s").text(), "apple\tred\n");
 }
 
+/// Every mode of reading finds the same records.
+#[test]
+fn modes_of_reading_agree() {
+    let dir = TestDir::new();
+    dir.run("store create s").success();
+    dir.write("rows", rows(5000));
+    dir.run("store load s rows").success();
+    let keys: String = (0..6000).map(|i| format!("key{i}\n")).collect();
+    let mut modes = vec!["buffered"];
+    if cfg!(target_os = "linux") {
+        modes.push("mapped");
+    }
+    for mode in modes {
+        let get = format!("store get s --read-mode {mode} -");
+        let found = dir.feed(&get, keys.as_bytes());
+        assert!(found.success().text() == rows(5000), "{mode}");
+    }
+    // Some file systems have no direct reads.
+    let found = dir.feed("store get s --read-mode direct -", keys.as_bytes());
+    match found.err.is_empty() {
+        true => assert!(found.success().text() == rows(5000)),
+        false => assert!(found.status(2).out.is_empty()),
+    }
+}
+
 #[test]
 fn keys_and_values_are_any_bytes() {
     let dir = TestDir::new();

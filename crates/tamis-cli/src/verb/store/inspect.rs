@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Value, json};
-use tamis_store::{Stats, Store};
+use tamis_store::{QueueState, Stats, Store};
 
 use super::StoreArgs;
 use super::read::{counted, records};
@@ -170,6 +170,7 @@ fn report(stats: &Stats) -> Value {
         "segments": stats.segments,
         "absent_reads": stats.absent_reads,
         "bits_per_key": stats.bits_per_key,
+        "queue": matches!(stats.queue, QueueState::Open),
         "ram": {
             "budget": ram.budget,
             "total": ram.total(),

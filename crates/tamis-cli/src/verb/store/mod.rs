@@ -11,7 +11,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use tamis_store::{Durability, Options, Store};
+use tamis_store::{Durability, Options, ReadMode, Store};
 
 use crate::failure::{Exit, Failure, Result};
 use crate::keys::parse_bytes;
@@ -21,7 +21,9 @@ use crate::verb::parse_fpr;
 ///
 /// A store is a directory. Its index stays in memory within --ram: a lookup
 /// reads one page of 4 KiB if the key is present and almost never one if it
-/// is absent. One process writes at a time; any number of processes read.
+/// is absent. `get` reads many keys at the same time, and has three modes of
+/// reading (--read-mode). One process writes at a time; any number of
+/// processes read.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -134,7 +136,13 @@ impl StoreArgs {
 
     /// A store for reading, while another process may write.
     fn open_to_read(&self) -> Result<Store> {
-        Store::open_read_only(&self.dir, &self.ram.options())
+        self.open_to_look_up(ReadMode::default())
+    }
+
+    /// [`open_to_read`](Self::open_to_read) with a mode of lookups.
+    fn open_to_look_up(&self, mode: ReadMode) -> Result<Store> {
+        let options = self.ram.options().read_mode(mode);
+        Store::open_read_only(&self.dir, &options)
             .map_err(|error| failure(&self.dir, &error))
     }
 

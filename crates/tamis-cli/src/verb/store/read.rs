@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 
 use serde_json::{Map, Value};
+use tamis_store::ReadMode;
 
 use super::StoreArgs;
 use super::keys::KeyArgs;
@@ -31,6 +32,32 @@ pub(super) struct GetArgs {
     /// Print only the number of records
     #[arg(short, long)]
     count: bool,
+
+    /// How pages are read
+    #[arg(long, value_name = "MODE", value_enum, default_value = "buffered")]
+    read_mode: Mode,
+}
+
+/// A [`ReadMode`] as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// A system call per page, through the page cache
+    Buffered,
+    /// A system call per page, past the page cache
+    Direct,
+    /// Through maps of the file, on Linux: faster while the data is in the
+    /// page cache; an error of the device ends the program with a signal
+    Mapped,
+}
+
+impl From<Mode> for ReadMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Buffered => Self::Buffered,
+            Mode::Direct => Self::Direct,
+            Mode::Mapped => Self::Mapped,
+        }
+    }
 }
 
 /// Print all records, in the order of the hashes of their keys
@@ -103,7 +130,7 @@ fn text(bytes: &[u8]) -> Value {
 
 impl GetArgs {
     pub(super) fn run(&self) -> Result<Exit> {
-        let store = self.store.open_to_read()?;
+        let store = self.store.open_to_look_up(self.read_mode.into())?;
         let mut out = BufWriter::new(std::io::stdout().lock());
         let end = self.keys.end();
         let (mut found, mut absent) = (0u64, 0u64);
