@@ -169,6 +169,10 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     }
 }
 
+/// Takes the reads of a [`ReadQueue`]: index of the offset, page, and number of
+/// bytes read.
+pub type ReadDone<'a> = dyn FnMut(usize, &mut [u8], io::Result<usize>) + 'a;
+
 /// Reads of pages that are in flight together.
 pub trait ReadQueue: fmt::Debug + Send {
     /// Reads 4096 bytes at each offset, and calls `done` once for each, in any
@@ -178,11 +182,7 @@ pub trait ReadQueue: fmt::Debug + Send {
     /// Fewer bytes and errors have the meaning that they have in
     /// [`DiskFile::read_at`]. After [`io::ErrorKind::Interrupted`] the caller
     /// reads again, without the queue.
-    fn read(
-        &mut self,
-        offsets: &[u64],
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    );
+    fn read(&mut self, offsets: &[u64], done: &mut ReadDone<'_>);
 
     /// Bytes of memory that the queue holds.
     fn ram(&self) -> u64;

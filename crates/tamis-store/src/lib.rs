@@ -113,7 +113,7 @@ mod verify;
 mod view;
 
 pub use batch::Batch;
-pub use disk::{Disk, DiskFile, Lock, LockKind, Mode, ReadQueue};
+pub use disk::{Disk, DiskFile, Lock, LockKind, Mode, ReadDone, ReadQueue};
 pub use error::{Error, Result};
 pub use files::Files;
 pub use load::Loader;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
-use crate::disk::ReadQueue;
+use crate::disk::{ReadDone, ReadQueue};
 use crate::extents::PAGE;
 
 const PAGE_LEN: usize = PAGE as usize;
@@ -166,11 +166,7 @@ impl Ring {
 
     /// Waits for completions, half of the reads if others wait for pages, and
     /// calls `done` with the page and the result of each.
-    fn complete(
-        &mut self,
-        all: bool,
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    ) {
+    fn complete(&mut self, all: bool, done: &mut ReadDone<'_>) {
         let in_flight = self.in_flight();
         let want = if all { in_flight } else { in_flight.div_ceil(2) };
         let mut attempts = 0;
@@ -197,11 +193,7 @@ impl Ring {
     }
 
     /// Takes back the page of a completed read, after `done`.
-    fn take(
-        &mut self,
-        entry: &cqueue::Entry,
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    ) {
+    fn take(&mut self, entry: &cqueue::Entry, done: &mut ReadDone<'_>) {
         let page = entry.user_data() as usize;
         // Before `done`, which may panic: the kernel is done with the page,
         // and no read takes it before the next `push`.
@@ -238,11 +230,7 @@ fn error(result: i32) -> io::Error {
 }
 
 impl ReadQueue for Ring {
-    fn read(
-        &mut self,
-        offsets: &[u64],
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    ) {
+    fn read(&mut self, offsets: &[u64], done: &mut ReadDone<'_>) {
         self.drain();
         let mut called = vec![false; offsets.len()];
         let mut next = 0;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_store::{
     Disk, DiskFile, Durability, Error, Files, Lock, LockKind, Mode, Options,
-    Overlap, QueueState, ReadMode, ReadQueue, Result, Store,
+    Overlap, QueueState, ReadDone, ReadMode, ReadQueue, Result, Store,
 };
 
 const KEYS: u64 = 3000;
@@ -323,11 +323,7 @@ impl DiskFile for ScriptedFile {
 }
 
 impl ReadQueue for ScriptedQueue {
-    fn read(
-        &mut self,
-        offsets: &[u64],
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    ) {
+    fn read(&mut self, offsets: &[u64], done: &mut ReadDone<'_>) {
         #[repr(align(4096))]
         struct Page([u8; 4096]);
         let mut page = Box::new(Page([0; 4096]));

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fastrand::Rng;
-use tamis_store::{Disk, DiskFile, Lock, LockKind, Mode, ReadQueue};
+use tamis_store::{Disk, DiskFile, Lock, LockKind, Mode, ReadDone, ReadQueue};
 
 /// Unit that the disk writes whole.
 const SECTOR: u64 = 64;
@@ -685,11 +685,7 @@ struct SimQueue {
 struct Page([u8; 4096]);
 
 impl ReadQueue for SimQueue {
-    fn read(
-        &mut self,
-        offsets: &[u64],
-        done: &mut dyn FnMut(usize, &mut [u8], io::Result<usize>),
-    ) {
+    fn read(&mut self, offsets: &[u64], done: &mut ReadDone<'_>) {
         let mut order: Vec<usize> = (0..offsets.len()).collect();
         self.file.disk.state().rng.shuffle(&mut order);
         let mut page = Box::new(Page([0; 4096]));
