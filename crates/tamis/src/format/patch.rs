@@ -73,6 +73,7 @@ pub(crate) fn patch(
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a range of bytes")]
 mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
@@ -195,7 +196,7 @@ mod tests {
         for range in
             [SIZE..SIZE + 1, 2 * SIZE - 1..2 * SIZE, SIZE - 1..2 * SIZE + 1]
         {
-            let found = patched(&image, &[range.clone()]);
+            let found = patched(&image, std::slice::from_ref(&range));
             let is_refused =
                 matches!(found, Err(Error::Checksum { part: "payload", .. }));
             assert!(is_refused, "{range:?}");
