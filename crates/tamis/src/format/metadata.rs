@@ -278,6 +278,7 @@ mod tests {
     #[test]
     fn limits_are_kept() {
         let none = Metadata::parse(&[]).unwrap();
+        assert!(none.is_empty());
         let name = "n".repeat(MAX_NAME);
         let room =
             MAX_METADATA as usize - VERSION_BYTES - ENTRY_BYTES - MAX_NAME;
