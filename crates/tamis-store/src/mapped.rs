@@ -46,8 +46,9 @@ pub(crate) struct MappedFile {
     file: File,
     /// `None` where the system refused the map.
     windows: [OnceLock<Option<MmapRaw>>; WINDOWS],
-    /// Length of the file when it was measured. The store cuts its file only
-    /// after pages that no reader uses.
+    /// Length of the file when it was measured. A writer cuts the file only
+    /// after pages that no reader uses: those of its process hold pins, those
+    /// of others the lock of [`READERS_LOCK`](crate::space::READERS_LOCK).
     len: AtomicU64,
 }
 
@@ -114,11 +115,13 @@ impl DiskFile for MappedFile {
             };
             let n = (len - copied).min(map.len() - place);
             let to = buffer[copied..copied + n].as_mut_ptr();
-            // SAFETY: `place + n <= map.len()` by the minimum above, and `to`
-            // has `n` bytes. The map lives as long as `self` and does not
-            // overlap `buffer`, which is borrowed mutably. Pages after the
-            // end of the file would be a signal: `at + n <= offset + len`,
-            // and `available` ensured that the file had `offset + len` bytes.
+            // SAFETY: `find` returned `place < map.len()`, so `place + n <=
+            // map.len()` by the minimum above, and `to` has `n` bytes:
+            // `copied + n <= len <= buffer.len()`. The map lives as long as
+            // `self` and does not overlap `buffer`, which is borrowed mutably.
+            // Pages after the end of the file would be a signal: `at + n <=
+            // offset + len`, and `available` ensured that the file had
+            // `offset + len` bytes, which the writer does not cut (`len`).
             unsafe {
                 to.copy_from_nonoverlapping(map.as_ptr().add(place), n);
             }
@@ -202,11 +205,27 @@ mod tests {
         // The file grows by a page, in a window that is mapped.
         file.write_all_at(&page[..4096], FIRST + 4096).unwrap();
         check(FIRST + 4096, 4096);
-        // It grows past the windows.
+        // It grows to a window that is not mapped yet.
         let far = 3 << 40;
         if file.write_all_at(&page, far).is_ok() {
             check(far, 8192);
         }
         assert!(mapped.write_at(&page, 0).is_err());
+    }
+
+    /// A read that begins in a map and ends in a window without one.
+    #[test]
+    fn refused_windows_are_read_with_system_calls() {
+        let file = tempfile::tempfile().unwrap();
+        let mut pages = [0; 8192];
+        fastrand::Rng::with_seed(2).fill(&mut pages);
+        file.write_all_at(&pages, FIRST - 4096).unwrap();
+        let mapped = MappedFile::new(file).unwrap();
+        mapped.windows[1].set(None).unwrap();
+        for (offset, len) in [(FIRST - 4096, 8192), (FIRST, 4096)] {
+            let mut bytes = vec![0; len];
+            assert_eq!(mapped.read_at(&mut bytes, offset).unwrap(), len);
+            assert_eq!(bytes, pages[8192 - len..]);
+        }
     }
 }

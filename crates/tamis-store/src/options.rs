@@ -43,12 +43,13 @@ pub enum ReadMode {
     /// A system call per block, past the page cache: a cache elsewhere, or
     /// other programs, keep the memory.
     Direct,
-    /// A copy per block from a map of the file in memory, on Linux: about
-    /// half of the time of a lookup while the data is in the page cache.
+    /// A copy per block from a map of the file in memory, on Linux: about two
+    /// thirds of the time of a lookup while the data is in the page cache.
     ///
     /// An error of the device, and a file that another program cuts, end the
-    /// process with the signal `SIGBUS`. Checksums are verified as in the
-    /// other modes.
+    /// process with the signal `SIGBUS`. A writer of the store in another
+    /// process does not: it cuts the file after the last reader has closed it.
+    /// Checksums are verified as in the other modes.
     Mapped,
 }
 

@@ -20,7 +20,7 @@ use crate::extents::PAGE;
 
 const PAGE_LEN: usize = PAGE as usize;
 
-/// Attempts without progress, 50 us apart, after which a ring is given up.
+/// Attempts without progress, 50 µs apart, after which a ring is given up.
 const ATTEMPTS: u32 = 200_000;
 
 /// Reads that are submitted at once. The kernel prepares all before it starts
@@ -36,7 +36,9 @@ struct Pages {
 }
 
 // SAFETY: `start` is an allocation that only this value and the kernel refer
-// to. The kernel's writes end before `read` and `drop` return, in any thread.
+// to, and the kernel writes to it whatever thread has the value. A page is read
+// only after its completion, and the memory is freed only when none is in
+// flight (`Ring::drop`).
 unsafe impl Send for Pages {}
 
 impl Pages {

@@ -1,4 +1,4 @@
-//! All ways of reading give the answers and the counts of single lookups:
+//! All methods of reading give the answers and the counts of single lookups:
 //! read modes, queues of the disk, threads, and queues that fail.
 
 use std::fs;
@@ -168,6 +168,72 @@ fn maps_follow_a_file_that_grows_and_shrinks() -> Result<()> {
             assert_eq!(found, expected(key), "round {round}, key {key}");
         }
     }
+    Ok(())
+}
+
+/// Set in the process of a reader: the directory of its store.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const READER: &str = "TAMIS_STORE_READER";
+
+/// The writer does not cut a file that another process maps: a page after the
+/// end would end that process with a signal.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn maps_of_another_process_are_not_cut() -> Result<()> {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    let options = options().read_mode(ReadMode::Mapped);
+    if let Some(dir) = std::env::var_os(READER) {
+        let store = Store::open_read_only(dir, &options)?;
+        println!("the reader is open");
+        // The writer closes the pipe after its compaction.
+        let _ = io::stdin().read_line(&mut String::new());
+        check(&store, "a reader in another process")?;
+        return Ok(());
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Store::create(dir.path(), &options)?;
+    fill(&store)?;
+    store.flush()?;
+    let mut reader = Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "--nocapture"])
+        .arg("maps_of_another_process_are_not_cut")
+        .env(READER, dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let (go_on, output) = (reader.stdin.take(), reader.stdout.take());
+    let mut lines = BufReader::new(output.expect("a pipe")).lines();
+    let opened = lines.any(|line| {
+        line.is_ok_and(|line| line.contains("the reader is open"))
+    });
+    assert!(opened, "the reader ended early");
+
+    let len = || fs::metadata(dir.path().join("data")).expect("a file").len();
+    let before = len();
+    for key in 0..KEYS {
+        store.delete(key.to_le_bytes())?;
+    }
+    store.compact()?;
+    for key in 0..KEYS {
+        store.put((!key).to_le_bytes(), value(key, 2))?;
+    }
+    store.compact()?;
+    assert!(len() >= before, "the file was cut");
+    drop(go_on);
+    for line in lines.map_while(io::Result::ok) {
+        println!("{line}");
+    }
+    let status = reader.wait().expect("the reader");
+    assert!(status.success(), "{status}");
+
+    for key in 0..KEYS {
+        store.delete((!key).to_le_bytes())?;
+    }
+    store.compact()?;
+    assert!(len() < before / 4, "{} of {before}", len());
     Ok(())
 }
 
