@@ -16,8 +16,8 @@ use crate::manifest::{DATA, Manifest, SegmentEntry};
 use crate::view::{Slot, View};
 
 impl Shared {
-    /// Makes the newest view durable and frees extents that it no longer names. The
-    /// caller holds `merging`.
+    /// Makes the newest view durable and frees extents that it no longer names.
+    /// The caller holds `merging`.
     pub(crate) fn commit(&self) -> Result<()> {
         self.commit_instead(None)
     }
