@@ -1,7 +1,7 @@
 //! The cost of a lookup beside its floor: a read of the same pages.
 //!
 //! ```text
-//! cargo run --release -p tamis-store --features io-uring --example floor -- \\
+//! cargo run --release -p tamis-store --features io-uring --example floor -- \
 //!     DIR [ITEMS] [LOOKUPS]
 //! ```
 //!

@@ -213,21 +213,26 @@ fn maps_of_another_process_are_not_cut() -> Result<()> {
 
     let len = || fs::metadata(dir.path().join("data")).expect("a file").len();
     let before = len();
-    for key in 0..KEYS {
-        store.delete(key.to_le_bytes())?;
-    }
-    store.compact()?;
-    for key in 0..KEYS {
-        store.put((!key).to_le_bytes(), value(key, 2))?;
-    }
-    store.compact()?;
-    assert!(len() >= before, "the file was cut");
+    let replace = || -> Result<()> {
+        for key in 0..KEYS {
+            store.delete(key.to_le_bytes())?;
+        }
+        store.compact()?;
+        for key in 0..KEYS {
+            store.put((!key).to_le_bytes(), value(key, 2))?;
+        }
+        store.compact()
+    };
+    let replaced = replace();
+    let after = len();
     drop(go_on);
     for line in lines.map_while(io::Result::ok) {
         println!("{line}");
     }
     let status = reader.wait().expect("the reader");
+    replaced?;
     assert!(status.success(), "{status}");
+    assert!(after >= before, "the file was cut");
 
     for key in 0..KEYS {
         store.delete((!key).to_le_bytes())?;
