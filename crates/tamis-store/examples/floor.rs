@@ -7,27 +7,17 @@
 //!
 //! DIR is created, filled with records of 16 + 100 bytes, and kept.
 
+#[path = "../tests/records/mod.rs"]
+mod records;
+
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Instant;
 
+use records::{key, mix};
 use tamis_store::{Durability, Options, Overlap, QueueState, ReadMode, Store};
-
-fn mix(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn key(n: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&mix(n).to_le_bytes());
-    key[8..].copy_from_slice(&n.to_le_bytes());
-    key
-}
 
 /// Lookups of a group, and keys of a batch.
 const GROUP: usize = 64;

@@ -1,6 +1,9 @@
 //! Reads per lookup, counted by the store and by the system; space and bytes
 //! written beside the plan.
 
+mod records;
+
+use records::{key, mix};
 use tamis_store::{Durability, Options, Result, Store, plan};
 
 /// Bytes and calls of all reads of this process.
@@ -12,20 +15,6 @@ fn reads() -> (u64, u64) {
         value.and_then(|value| value.parse().ok()).expect("a count")
     };
     (field("rchar:"), field("syscr:"))
-}
-
-fn mix(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn key(n: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&mix(n).to_le_bytes());
-    key[8..].copy_from_slice(&n.to_le_bytes());
-    key
 }
 
 fn value(n: u64, turn: u64) -> [u8; 100] {

@@ -1,20 +1,9 @@
 //! Length of the data file while records are replaced.
 
+mod records;
+
+use records::{key, mix};
 use tamis_store::{Durability, Options, Result, Store};
-
-fn mix(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn key(n: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&mix(n).to_le_bytes());
-    key[8..].copy_from_slice(&n.to_le_bytes());
-    key
-}
 
 /// Loads `n` records of 116 bytes, and replaces each `turns` times: by a record
 /// of the same key, or by one of a new key. Returns the longest file of the
