@@ -104,13 +104,18 @@ impl Shared {
             let needed = self.ram.reserved() + least;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
-        let max = limit / 2;
+        let max = limit * 2 / 5;
         if needed > max {
             return Err(Error::TooLong { what: "batch", len: needed, max });
         }
         while !self.has_room(needed) {
             self.check_poison()?;
             if !self.holds_writes() {
+                // A merge may be about to free what it took.
+                drop(lock(&self.merging));
+                if self.has_room(needed) {
+                    break;
+                }
                 // Snapshots hold the memory.
                 let needed =
                     self.ram.reserved() + self.ram.buffered() + needed;
@@ -133,9 +138,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a batch may add `needed` bytes to any slot.
+    /// Whether a batch may add `needed` bytes to any slot, also to one that is
+    /// merged: it reserves 1.5 times as many for copies.
     pub(crate) fn has_room(&self, needed: u64) -> bool {
-        self.ram.has_room(needed) && !self.is_overfull()
+        self.ram.has_room(needed * 5 / 2) && !self.is_overfull()
     }
 
     /// Whether a slot's writes exceed [`slot_limit`](crate::ram::Ram::slot_limit).

@@ -249,12 +249,14 @@ impl Shared {
         for Input { slot, delta, .. } in inputs {
             extents.extend_from_slice(delta.larges());
             extents.extend(larges_of(slot));
+            // Before the copies are counted.
+            slot.take_copies();
             let buffer = slot.buffer();
             extents.extend_from_slice(buffer.active.larges());
             if buffer.active.is_empty() {
                 continue;
             }
-            // Few writes: those since the merge began.
+            // Those since the merge began, mostly few.
             for entry in buffer.active.entries() {
                 let at = slots.partition_point(|s| s.low <= entry.position);
                 let write = (entry.kind, entry.key, entry.value);

@@ -109,12 +109,17 @@ impl Ram {
     }
 
     /// Bytes that are not for buffered writes. Two directories exist while
-    /// one replaces the other, and two tables of a buffer while it grows; a
-    /// merge reads the runs of a slot.
+    /// one replaces the other.
     pub(crate) fn reserved(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
             + 2 * self.directory.load(Ordering::Relaxed)
-            + self.merge()
+            + self.working()
+    }
+
+    /// Bytes of these besides the index and the directory. Two tables of a
+    /// buffer exist while it grows; a merge reads the runs of a slot.
+    pub(crate) fn working(&self) -> u64 {
+        self.merge()
             + 2 * log::BUFFER as u64
             + 2 * MAX_STEP as u64
             + self.segment_bytes / 16
@@ -131,12 +136,17 @@ impl Ram {
 
     /// Bytes by which one merge may enlarge the index and the directory before
     /// the writes that it takes are freed, and one write its buffer. No write
-    /// is admitted to them.
+    /// is admitted to them. A merge takes the records of a segment and as many
+    /// writes; more are counted with the buffer.
     fn growth(&self) -> u64 {
-        let filter = self.max_records() * 4;
+        let filters = 2 * self.max_records() * 4;
+        let table = self.max_records() * 6;
         let fences = self.segment_bytes * 3 / 2 / PAGE * 4;
+        // Each new segment has a slot.
+        let slots = self.buffered() / self.segment_bytes * 1024;
         let directory = self.directory.load(Ordering::Relaxed);
-        filter + fences + directory / 4 + MAX_STEP as u64 + 4096
+        let buffer = table + MAX_STEP as u64;
+        filters + fences + slots + directory / 4 + buffer + 4096
     }
 
     /// Bytes of buffered writes up to which others are admitted.

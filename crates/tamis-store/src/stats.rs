@@ -150,7 +150,16 @@ pub struct IoStats {
 impl Shared {
     /// See [`Store::stats`](crate::Store::stats).
     pub(crate) fn stats(&self) -> Result<Stats> {
+        // Writers wait, so that the counts are of one moment: a merge only adds
+        // to the index, which is read first, and frees buffers.
+        let writer = self.writer.as_ref().map(lock);
         let view = self.view.load_full();
+        let index = self.ram.index.load(Ordering::Relaxed);
+        let directory = 2 * self.ram.directory.load(Ordering::Relaxed);
+        let reserved = self.ram.working();
+        let buffer = self.ram.buffered();
+        let buffer_limit = self.ram.buffer_limit();
+        drop(writer);
         let (mut records, mut segments, mut buffered) = (0, 0, 0);
         let (mut spilled, mut run_pages) = (0, 0);
         let (mut fences, mut filters) = (0, 0);
@@ -180,16 +189,14 @@ impl Shared {
             let share = 0.5f64.powi(i32::from(slot.depth));
             absent += share * segment.filter().design_fpr();
         }
-        let index = self.ram.index.load(Ordering::Relaxed);
-        let directory = 2 * self.ram.directory.load(Ordering::Relaxed);
         let ram = RamStats {
             budget: self.ram.budget(),
             fences,
             filters,
             directory: index.saturating_sub(fences + filters) + directory,
-            buffer: self.ram.buffered(),
-            buffer_limit: self.ram.buffer_limit(),
-            reserved: self.ram.reserved().saturating_sub(index + directory),
+            buffer,
+            buffer_limit,
+            reserved,
         };
         let data =
             self.data.len().map_err(|e| Error::io("measure", DATA, e))?;

@@ -11,6 +11,10 @@ use crate::ram::BufferBytes;
 use crate::runs::Runs;
 use crate::segment::Segment;
 
+/// Memory of a write beyond those for which the memory of merging has room:
+/// its place in the order, its part of a filter, and of a table that doubles.
+const MERGE_PER_WRITE: usize = size_of::<(u64, u32)>() + 4 + 12;
+
 /// The writes of a slot that its segment does not have.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
@@ -23,6 +27,9 @@ pub(crate) struct Buffer {
     pub(crate) active_from: u64,
     /// Smallest sequence number in `frozen`.
     frozen_from: u64,
+    /// Whether memory is reserved for copies of `active`: from the start of
+    /// a merge until its new slots take them.
+    copies: bool,
 }
 
 impl Buffer {
@@ -39,17 +46,19 @@ impl Buffer {
             .or_else(|| self.frozen.as_ref()?.0.get(position, key, limit))
     }
 
-    /// Bytes of memory held, and of the order into which a merge sorts more
-    /// than `reserved` writes.
+    /// Bytes of memory held, those of merging more than `reserved` writes, and
+    /// those of copies of the active ones. The arenas and tables of the copies
+    /// have other steps: a writer's entry has 28 bytes or more in the arena,
+    /// which may have a quarter more, and 6 to 12 in the table.
     fn ram(&self, reserved: u64) -> usize {
-        let frozen = self.frozen.as_ref().map(|(delta, _)| &**delta);
-        let deltas = frozen.into_iter().chain([&self.active]);
-        deltas
-            .map(|delta| {
-                let more = delta.len().saturating_sub(reserved as usize);
-                delta.ram() + more * size_of::<(u64, u32)>()
-            })
-            .sum()
+        let ram = |delta: &Delta| {
+            let more = delta.len().saturating_sub(reserved as usize);
+            delta.ram() + more * MERGE_PER_WRITE
+        };
+        let frozen = self.frozen.as_ref().map_or(0, |(delta, _)| ram(delta));
+        let active = ram(&self.active);
+        let copies = if self.copies { active + active / 2 } else { 0 };
+        frozen + active + copies
     }
 }
 
@@ -254,6 +263,12 @@ impl Slot {
         });
     }
 
+    /// Gives the memory back that is reserved for copies of the active writes.
+    /// The caller holds the writer, and makes the copies.
+    pub(crate) fn take_copies(&self) {
+        self.change(|buffer| buffer.copies = false);
+    }
+
     /// Whether a merge that failed has left its writes.
     pub(crate) fn has_frozen(&self) -> bool {
         let buffer = self.buffer();
@@ -272,6 +287,7 @@ impl Slot {
             let delta = Arc::new(std::mem::take(&mut buffer.active));
             buffer.frozen = Some((Arc::clone(&delta), last));
             buffer.frozen_from = buffer.active_from;
+            buffer.copies = true;
             buffer.active_from = u64::MAX;
             (delta, last)
         })
@@ -366,6 +382,34 @@ impl View {
 mod tests {
     use super::*;
 
+    /// Writes of a slot during a merge are counted with their copies, which hold
+    /// no more.
+    #[test]
+    fn copies_are_reserved() {
+        for count in [1, 10, 1000, 14_336, 14_337, 40_000u64] {
+            let total = Arc::new(BufferBytes {
+                sorted: 1 << 20,
+                ..BufferBytes::default()
+            });
+            let old = Slot::new((0, 0), 0, None, &total);
+            old.freeze(0);
+            for i in 0..count {
+                let write = (Kind::Put, &i.to_le_bytes()[..1], &[][..]);
+                old.insert(i, i + 1, write, 0);
+            }
+            let reserved = old.ram();
+            old.take_copies();
+            let held = old.buffer().active.ram() as u64;
+            assert_eq!(old.ram(), held);
+            let new = Slot::new((0, 0), 0, None, &total);
+            for entry in old.buffer().active.entries() {
+                let write = (entry.kind, entry.key, entry.value);
+                new.insert(entry.position, entry.sequence, write, 0);
+            }
+            assert!(new.ram() + held <= reserved, "{count} writes");
+        }
+    }
+
     /// A merge sorts the writes of a slot: 16 bytes each, of which the memory of
     /// merging has the first ones.
     #[test]
@@ -378,10 +422,10 @@ mod tests {
             slot.insert(i, i + 1, write, 0);
         }
         let held = slot.buffer().active.ram() as u64;
-        assert_eq!(slot.ram(), held + 36 * 16);
+        assert_eq!(slot.ram(), held + 36 * 32);
         assert_eq!(total.held.load(Ordering::Relaxed), slot.ram());
         slot.freeze(100);
-        assert_eq!(slot.ram(), held + 36 * 16);
+        assert_eq!(slot.ram(), held + 36 * 32);
         drop(slot);
         assert_eq!(total.held.load(Ordering::Relaxed), 0);
     }

@@ -110,7 +110,7 @@ fn fill(budget: usize, options: &Options, most: Option<u64>) -> Result<()> {
             Ok(()) => written += 1,
             Err(error) => break Some(error),
         }
-        if most.is_none() && written % 500 == 0 {
+        if written % 500 == 0 {
             let ram = store.stats()?.ram;
             assert!(ram.total() <= ram.budget, "{written} records: {ram:?}");
         }
