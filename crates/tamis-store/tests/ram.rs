@@ -1,11 +1,16 @@
 //! The memory that the allocator gives never exceeds the budget.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tamis_store::{Durability, Error, Options, Result, Store};
+use tamis_store::{
+    Disk, DiskFile, Durability, Error, Files, Lock, LockKind, Mode, Options,
+    Result, Store,
+};
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -60,6 +65,124 @@ fn options(budget: usize) -> Options {
 #[test]
 fn memory_stays_within_the_budget() -> Result<()> {
     fill(8 << 20, &options(8 << 20), Some(400_000))
+}
+
+/// The first merge lasts until writers wait for memory: its end copies nearly
+/// as many writes as the buffer holds.
+#[test]
+fn a_slow_merge_stays_within_the_budget() -> Result<()> {
+    const BUDGET: usize = 8 << 20;
+    let _turn = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().expect("a directory");
+    let base = LIVE.load(Relaxed);
+    PEAK.store(base, Relaxed);
+    let written = Arc::new(AtomicUsize::new(0));
+    let slow = Slow {
+        files: Files::new(dir.path()),
+        written: Arc::clone(&written),
+        waited: Arc::default(),
+    };
+    let waited = Arc::clone(&slow.waited);
+    let store = Store::create_on(Arc::new(slow), &options(BUDGET))?;
+    for i in 0..150_000u64 {
+        let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+        store.put(key, [i as u8; 72])?;
+        written.store(i as usize + 1, Relaxed);
+        if i % 500 == 0 {
+            let ram = store.stats()?.ram;
+            assert!(ram.total() <= ram.budget, "{i} records: {ram:?}");
+        }
+    }
+    assert!(waited.load(Relaxed), "the first merge does not wait");
+    let peak = PEAK.load(Relaxed) - base;
+    println!("peak {peak}");
+    assert!(peak <= BUDGET, "{peak} bytes of {BUDGET}");
+    Ok(())
+}
+
+/// A directory with a data file of which the first write by a merge waits as
+/// long as records are written.
+#[derive(Debug)]
+struct Slow {
+    files: Files,
+    written: Arc<AtomicUsize>,
+    waited: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct SlowFile {
+    file: Arc<dyn DiskFile>,
+    written: Arc<AtomicUsize>,
+    waited: Arc<AtomicBool>,
+}
+
+impl Disk for Slow {
+    fn open(&self, name: &str, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.files.open(name, mode)?;
+        if name != "data" {
+            return Ok(file);
+        }
+        let written = Arc::clone(&self.written);
+        let waited = Arc::clone(&self.waited);
+        Ok(Arc::new(SlowFile { file, written, waited }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.files.list()
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.files.sync_dir()
+    }
+
+    fn lock(
+        &self,
+        name: &str,
+        kind: LockKind,
+    ) -> io::Result<Option<Box<dyn Lock>>> {
+        self.files.lock(name, kind)
+    }
+}
+
+impl DiskFile for SlowFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut before = self.written.load(Relaxed);
+        while before > 0 && !self.waited.load(Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = self.written.load(Relaxed);
+            self.waited.store(now == before, Relaxed);
+            before = now;
+        }
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.punch(offset, len)
+    }
 }
 
 /// Loads records at once: four times the budget.
