@@ -104,7 +104,7 @@ impl Shared {
             let needed = self.ram.reserved() + least;
             return Err(Error::Ram { needed, budget: self.ram.budget() });
         }
-        let max = limit * 2 / 5;
+        let max = limit / 2;
         if needed > max {
             return Err(Error::TooLong { what: "batch", len: needed, max });
         }
@@ -141,7 +141,8 @@ impl Shared {
     /// Whether a batch may add `needed` bytes to any slot, also to one that is
     /// merged: it reserves 1.5 times as many for copies.
     pub(crate) fn has_room(&self, needed: u64) -> bool {
-        self.ram.has_room(needed * 5 / 2) && !self.is_overfull()
+        let copies = if self.ram.has_copies() { needed * 3 / 2 } else { 0 };
+        self.ram.has_room(needed + copies) && !self.is_overfull()
     }
 
     /// Whether a slot's writes exceed [`slot_limit`](crate::ram::Ram::slot_limit).

@@ -36,6 +36,8 @@ pub(crate) struct BufferBytes {
     pub(crate) held: AtomicU64,
     /// In the slots of the newest view.
     pub(crate) current: AtomicU64,
+    /// Slots that reserve memory for copies of their writes.
+    pub(crate) copying: AtomicU64,
     /// Writes of a slot for whose order the memory of merging has room.
     pub(crate) sorted: u64,
 }
@@ -193,6 +195,12 @@ impl Ram {
     pub(crate) fn has_room(&self, needed: u64) -> bool {
         self.buffered() + needed <= self.admitted()
             && self.current() <= self.buffer_bytes
+    }
+
+    /// Whether a write may need memory for its copy: a merge runs or has
+    /// failed. Constant while the writer is held.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.buffers.copying.load(Ordering::Relaxed) > 0
     }
 
     /// Whether the buffers hold so much that merging is due.

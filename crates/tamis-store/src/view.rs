@@ -266,7 +266,11 @@ impl Slot {
     /// Gives the memory back that is reserved for copies of the active writes.
     /// The caller holds the writer, and makes the copies.
     pub(crate) fn take_copies(&self) {
-        self.change(|buffer| buffer.copies = false);
+        self.change(|buffer| {
+            if std::mem::take(&mut buffer.copies) {
+                self.total.copying.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Whether a merge that failed has left its writes.
@@ -287,7 +291,9 @@ impl Slot {
             let delta = Arc::new(std::mem::take(&mut buffer.active));
             buffer.frozen = Some((Arc::clone(&delta), last));
             buffer.frozen_from = buffer.active_from;
-            buffer.copies = true;
+            if !std::mem::replace(&mut buffer.copies, true) {
+                self.total.copying.fetch_add(1, Ordering::Relaxed);
+            }
             buffer.active_from = u64::MAX;
             (delta, last)
         })
