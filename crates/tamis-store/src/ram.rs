@@ -138,22 +138,23 @@ impl Ram {
 
     /// Bytes by which one merge may enlarge the index and the directory before
     /// the writes that it takes are freed, and one write its buffer. No write
-    /// is admitted to them. A merge takes the records of a segment and as many
-    /// writes; more are counted with the buffer.
+    /// is admitted to them.
     fn growth(&self) -> u64 {
-        let filters = 2 * self.max_records() * 4;
-        let table = self.max_records() * 6;
+        let filter = self.max_records() * 4;
         let fences = self.segment_bytes * 3 / 2 / PAGE * 4;
         // Each new segment has a slot.
         let slots = self.buffered() / self.segment_bytes * 1024;
         let directory = self.directory.load(Ordering::Relaxed);
-        let buffer = table + MAX_STEP as u64;
-        filters + fences + slots + directory / 4 + buffer + 4096
+        filter + fences + slots + directory / 4 + MAX_STEP as u64 + 4096
     }
 
-    /// Bytes of buffered writes up to which others are admitted.
+    /// Bytes of buffered writes up to which others are admitted. A write holds
+    /// 34 bytes or more. It adds 4 to a filter, and 6 to a table that doubles:
+    /// those of more writes than a segment has records are counted with the
+    /// buffer.
     pub(crate) fn admitted(&self) -> u64 {
-        self.buffer_limit().saturating_sub(self.growth())
+        let left = self.buffer_limit().saturating_sub(self.growth());
+        left - (self.max_records() * (4 + 6)).min(left / 4)
     }
 
     /// Bytes that the slots of the newest view may hold.
