@@ -18,10 +18,12 @@ use crate::disk::{DiskFile, read_exact_at, write_all_at};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, PAGE};
 use crate::hash::KeyHash;
-use crate::manifest::{DATA, MAX_PAGE, SegmentEntry};
+use crate::manifest::{DATA, SegmentEntry};
 use crate::options::MAX_KEY;
 use crate::page::{Block, Blocks, Place, Record};
-use crate::segment::{CHUNK, prefix};
+use crate::segment::{
+    CHUNK, LARGE, decode_fences, decode_larges, prefix, read_index,
+};
 use crate::view::{Slot, has};
 
 /// Most runs of a slot.
@@ -29,9 +31,6 @@ pub(crate) const MAX_RUNS: usize = 100;
 
 /// Length of the header of an index.
 const HEADER: usize = 32;
-
-/// Length of a large value's extent in an index.
-const LARGE: usize = 16;
 
 /// Share of the data's pages that runs may have: 1 / 8. The slot with the
 /// longest runs is merged first, and it has twice the average.
@@ -201,17 +200,9 @@ impl Run {
         entry: SegmentEntry,
         hash: KeyHash,
     ) -> Result<(Self, Positions)> {
-        let io = |e| Error::io("read", DATA, e);
-        let offset =
-            entry.extent.offset() + u64::from(entry.data_pages) * PAGE;
+        let outside = "a run lies outside the file";
+        let (bytes, offset) = read_index(file, &entry, outside)?;
         let corrupt = |why| Error::corrupt(DATA, offset, why);
-        let len = u64::from(entry.index_len);
-        let end = offset.checked_add(len);
-        if end.is_none() || end > Some(file.len().map_err(io)?) {
-            return Err(corrupt("a run lies outside the file"));
-        }
-        let mut bytes = vec![0; len as usize];
-        read_exact_at(file, &mut bytes, offset).map_err(io)?;
         Self::parse_index(&bytes, entry, hash).map_err(corrupt)
     }
 
@@ -242,20 +233,9 @@ impl Run {
             return Err("the length of a run's index is wrong");
         }
         let part = |from: u64, to: u64| &bytes[from as usize..to as usize];
-        let fences: Box<[u32]> = part(HEADER as u64, fences_end)
-            .chunks_exact(4)
-            .map(|fence| u32_at(fence, 0))
-            .collect();
-        if fences.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err("the fences of a run are not in order");
-        }
-        let larges: Box<[Extent]> = part(fences_end, larges_end)
-            .chunks_exact(LARGE)
-            .map(|at| Extent { start: u64_at(at, 0), pages: u64_at(at, 8) })
-            .collect();
-        if larges.iter().any(|e| e.start.max(e.pages) >= MAX_PAGE) {
-            return Err("a large value lies outside the file");
-        }
+        let fences = decode_fences(part(HEADER as u64, fences_end))
+            .ok_or("the fences of a run are not in order")?;
+        let larges = decode_larges(part(fences_end, larges_end))?;
         let keys = &bytes[records_end as usize..];
         let mut deleted = Vec::with_capacity(deletions as usize);
         let mut at = 0;
@@ -285,8 +265,8 @@ impl Run {
         positions.sort_unstable();
         let run = Self {
             entry,
-            fences,
-            larges,
+            fences: fences.into(),
+            larges: larges.into(),
             deleted: deleted.into(),
             keys: keys.into(),
         };

@@ -23,7 +23,7 @@ use crate::space::{Space, kept};
 const HEADER: usize = 32;
 
 /// Length of a large value's extent in an index.
-const LARGE: usize = 16;
+pub(crate) const LARGE: usize = 16;
 
 /// Bytes that a merge reads or writes at a time.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -164,17 +164,9 @@ impl Segment {
         entry: SegmentEntry,
         total: &Arc<AtomicU64>,
     ) -> Result<Self> {
-        let io = |e| Error::io("read", DATA, e);
-        let offset =
-            entry.extent.offset() + u64::from(entry.data_pages) * PAGE;
+        let outside = "a segment lies outside the file";
+        let (bytes, offset) = read_index(file, &entry, outside)?;
         let corrupt = |why| Error::corrupt(DATA, offset, why);
-        let len = u64::from(entry.index_len);
-        let end = offset.checked_add(len);
-        if end.is_none() || end > Some(file.len().map_err(io)?) {
-            return Err(corrupt("a segment lies outside the file"));
-        }
-        let mut bytes = vec![0; len as usize];
-        read_exact_at(file, &mut bytes, offset).map_err(io)?;
         Self::parse_index(&bytes, entry, total).map_err(corrupt)
     }
 
@@ -201,24 +193,53 @@ impl Segment {
         }
         let (fences_end, larges_end) =
             (fences_end as usize, larges_end as usize);
-        let fences: Vec<u32> = bytes[HEADER..fences_end]
-            .chunks_exact(4)
-            .map(|fence| u32_at(fence, 0))
-            .collect();
-        if fences.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err("the fences of an index are not in order");
-        }
-        let larges: Vec<Extent> = bytes[fences_end..larges_end]
-            .chunks_exact(LARGE)
-            .map(|at| Extent { start: u64_at(at, 0), pages: u64_at(at, 8) })
-            .collect();
-        if larges.iter().any(|e| e.start.max(e.pages) >= MAX_PAGE) {
-            return Err("a large value lies outside the file");
-        }
+        let fences = decode_fences(&bytes[HEADER..fences_end])
+            .ok_or("the fences of an index are not in order")?;
+        let larges = decode_larges(&bytes[fences_end..larges_end])?;
         let filter = TinySet::from_bytes(&bytes[larges_end..])
             .and_then(TinySet::into_owned)
             .map_err(|_| "the filter of an index is damaged")?;
         Ok(Self::new(entry, fences, filter, larges, total))
+    }
+}
+
+/// Reads the index of a segment or a run, and returns its offset with it. The
+/// error of one after the end of the file is `outside`.
+pub(crate) fn read_index(
+    file: &dyn DiskFile,
+    entry: &SegmentEntry,
+    outside: &'static str,
+) -> Result<(Vec<u8>, u64)> {
+    let io = |e| Error::io("read", DATA, e);
+    let offset = entry.extent.offset() + u64::from(entry.data_pages) * PAGE;
+    let len = u64::from(entry.index_len);
+    let end = offset.checked_add(len);
+    if end.is_none() || end > Some(file.len().map_err(io)?) {
+        return Err(Error::corrupt(DATA, offset, outside));
+    }
+    let mut bytes = vec![0; len as usize];
+    read_exact_at(file, &mut bytes, offset).map_err(io)?;
+    Ok((bytes, offset))
+}
+
+/// Decodes fences; `None` if they are not in order.
+pub(crate) fn decode_fences(bytes: &[u8]) -> Option<Vec<u32>> {
+    let fences = bytes.chunks_exact(4).map(|fence| u32_at(fence, 0));
+    let fences: Vec<_> = fences.collect();
+    fences.is_sorted().then_some(fences)
+}
+
+/// Decodes extents of large values. The error is the contradiction.
+pub(crate) fn decode_larges(
+    bytes: &[u8],
+) -> Result<Vec<Extent>, &'static str> {
+    let larges: Vec<_> = bytes
+        .chunks_exact(LARGE)
+        .map(|at| Extent { start: u64_at(at, 0), pages: u64_at(at, 8) })
+        .collect();
+    match larges.iter().any(|e| e.start.max(e.pages) >= MAX_PAGE) {
+        true => Err("a large value lies outside the file"),
+        false => Ok(larges),
     }
 }
 
