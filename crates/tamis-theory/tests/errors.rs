@@ -157,7 +157,7 @@ fn messages_state_the_expected_range_and_the_value_found() {
         ),
         (
             blocked::predict_finite(512, 10, 0, 7).unwrap_err(),
-            "items must be between 1 and 1.8446744073709552e19, found 0",
+            "items must be between 1 and 1.84467441e19, found 0",
         ),
         (
             blocked::predict(500, 10.0, 7).unwrap_err(),
