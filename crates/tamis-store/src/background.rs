@@ -111,7 +111,7 @@ impl Shared {
         while !self.has_room(needed) {
             self.check_poison()?;
             if !self.holds_writes() {
-                // A merge may be about to free what it took.
+                // Waits for a running merge, whose end returns the memory it reserved.
                 drop(lock(&self.merging));
                 if self.has_room(needed) {
                     break;
